@@ -77,26 +77,20 @@ class Transaction(Connection):
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """Connections for single statements.
-
-    Attributes:
-        read: Opens a transaction for a single statement that changes nothing.
-        write: Opens a transaction for a single statement that may change rows.
-    """
+    """Connections for single statements."""
 
     read: Callable[[], contextlib.AbstractContextManager[Transaction]]
     write: Callable[[], contextlib.AbstractContextManager[Transaction]]
 
 
 class Database:
-    """A database of the service.
+    """A database of the service. Transactions raise `Outage` if it does not answer.
 
     Args:
         url: SQLAlchemy URL, `sqlite:///path`, `postgresql+psycopg://…` or `mysql+pymysql://…`.
         now: The clock, in seconds since the epoch. A server's own clock decides about leases, whatever `now` says; see
             `now_of`.
         passed: Monotonic seconds (`clock.passed`), to notice steps of the clock; None if the clock is never set.
-        keys: The keys that encrypt secrets.
     """
 
     def __init__(
@@ -139,11 +133,7 @@ class Database:
             return migration.migrate(connection, phase)
 
     def schema_status(self) -> SchemaStatus:
-        """Return the state of the schema's migration.
-
-        Raises:
-            Outage: The database does not answer.
-        """
+        """Return the state of the schema's migration."""
         with self.read() as tx:
             return migration.schema_status(tx)
 
@@ -155,11 +145,7 @@ class Database:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Transaction]:
-        """Open a read transaction in which all statements see the same snapshot of the database.
-
-        Raises:
-            Outage: The database does not answer.
-        """
+        """Open a read transaction in which all statements see the same snapshot of the database."""
         with _as_transient(), Transaction(self) as tx:
             self.backend.reading(tx)
             yield tx
@@ -169,9 +155,6 @@ class Database:
         """Open a connection for a single statement that changes nothing.
 
         On a server this saves the messages that begin and end a transaction.
-
-        Raises:
-            Outage: The database does not answer.
         """
         with _as_transient(), Transaction(self) as tx:
             if not self.backend.single(tx):
@@ -183,9 +166,6 @@ class Database:
         """Open a connection for a few statements, each in its own transaction.
 
         On a server this saves the messages that begin and end transactions, and the checkouts from the pool.
-
-        Raises:
-            Outage: The database does not answer.
         """
         if self.is_sqlite or not self.engine.dialect.update_returning:
             yield Statements(self.single_read, self.write)
@@ -199,11 +179,7 @@ class Database:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Transaction]:
-        """Open a write transaction, and commit it at the end of the block.
-
-        Raises:
-            Outage: The database does not answer.
-        """
+        """Open a write transaction, and commit it at the end of the block."""
         with _as_transient(), self.backend.turn(), Transaction(self) as tx:
             try:
                 with tx.begin():

@@ -84,9 +84,6 @@ def page(
     Args:
         after: `seq` of the last event already seen.
         until: `seq` of the last event to return.
-        newest_first: Reverse the order.
-        limit: How many at most; None for all.
-        name: Only events of the resource of this name.
         order_by: The column to sort by; ties are broken by `seq`.
         only: Column (`name`, `type`, `action`, `status`) -> allowed values.
     """

@@ -15,9 +15,7 @@ class Requester:
     """The sender of a request.
 
     Attributes:
-        user: Name; "" if the service does not know the names of users.
         user_id: As reported by the identity service; "" without one.
-        request_id: Id of the request, which is also in its response and in the log.
     """
 
     user: str = ""

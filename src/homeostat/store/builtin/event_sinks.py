@@ -49,7 +49,6 @@ class Sink:
         cursor: `seq` of the last event that was delivered.
         due_at: When deliveries continue.
         failures: Failed deliveries in a row, since failing_since.
-        reason: The reason of the last failure.
     """
 
     stack_id: str

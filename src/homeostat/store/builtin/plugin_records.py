@@ -49,8 +49,6 @@ def add(tx: Transaction, id: str, kind: str, project: str, token: str, seen: Any
     """Store a new record; return False if its token exists already.
 
     Args:
-        token: The token of the creation.
-        seen: The thing's properties, as `observe` returns them.
         inner: Data that no response shows.
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
@@ -110,7 +108,6 @@ def forget_signal(tx: Transaction, seq: int, at: float) -> None:
     """Delete a signal that was taken.
 
     Args:
-        seq: Its number.
         at: The time of arrival. SQLite reuses the numbers of deleted signals, so a worker reporting late could
             otherwise delete a newer signal.
     """

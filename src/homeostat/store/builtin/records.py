@@ -39,12 +39,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A signal that a record has received, in normal form.
-
-    Attributes:
-        object: The content.
-        at: When it arrived, in seconds since the epoch.
-    """
+    """A signal that a record has received, in normal form."""
 
     object: dict[str, Any] = field(default_factory=dict)
     at: float = 0.0
@@ -57,11 +52,7 @@ class Owner:
     Attributes:
         token: The token of the resource's present thing; "" if none is being created.
         handle: "" until the creation of the thing is recorded.
-        reason: The reason of the resource's status.
-        lock: The lock of the stack, see `schema.stack`.
-        suspended: Whether the stack is suspended, see `schema.stack`.
         template_type: The type in the template, if an environment maps it to `type`; None otherwise.
-        parent_key: Key of the parent resource's row; None for a root stack.
     """
 
     key: str
@@ -169,10 +160,8 @@ def listed(
     """Return the records of a kind, the oldest first.
 
     Args:
-        project: The project; None for all.
         link: Only records with this link; None for all.
         after: The id of the record after which the page begins; an unknown id is ignored.
-        limit: How many at most; None for all.
     """
     chosen = select(*FIELDS).where(_record.c.kind == kind)
     if project is not None:

@@ -70,7 +70,6 @@ def condition_views(tx: Transaction, conditions: Collection[tuple[str, int]]) ->
     """Return the view that wait conditions show of the signals of their handles (`resources.signals.heard`).
 
     Args:
-        tx: A consistent read.
         conditions: The handle of each condition, and the number of ids to wait for.
     """
     ids = sorted({id for id, _ in conditions})

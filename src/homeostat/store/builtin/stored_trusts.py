@@ -83,9 +83,7 @@ def share(tx: Transaction, trust: StoredTrust, stack_id: str, row_id: str, now: 
     """Let another root stack use a trust, too: Keystone keeps the trust until no stack uses it.
 
     Args:
-        trust: A good trust.
         stack_id: The other stack; its previous trusts are released.
-        row_id: Id of a new row.
     """
     conditions = (_table.c.stack_id == stack_id, _table.c.state == GOOD, _table.c.trust_id == trust.trust_id)
     if tx.execute(select(_table.c.id).where(*conditions).limit(1)).first() is not None:

@@ -81,7 +81,6 @@ class Keyring:
         """Return the plain text of an encrypted cell.
 
         Args:
-            cell: The encrypted cell.
             place: `table.column`.
 
         Raises:

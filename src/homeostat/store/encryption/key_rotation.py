@@ -94,9 +94,6 @@ def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) ->
 
     If the keys do not encrypt (see `Keyring`), decrypt all encrypted cells instead.
 
-    Args:
-        on_progress: Called after each batch.
-
     Raises:
         Transient: The database does not answer. Cells changed earlier stay changed.
     """

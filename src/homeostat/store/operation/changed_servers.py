@@ -27,11 +27,7 @@ class ChangedServers:
         self._forgotten_at = passed()
 
     def note(self, project: str, handle: str) -> None:
-        """Note that a server is about to be changed.
-
-        Raises:
-            Transient: The database does not answer.
-        """
+        """Note that a server is about to be changed."""
         self._forget_old()
         with self._db.write() as tx:
             at = tx.now()
@@ -39,11 +35,7 @@ class ChangedServers:
             tx.execute(new.on_conflict_do_update(index_elements=["project", "handle"], set_={"at": at}))
 
     def ages(self, project: str) -> Mapping[str, float]:
-        """Return handle -> seconds since the last note, for the notes of a project not older than `KEPT_S`.
-
-        Raises:
-            Transient: The database does not answer.
-        """
+        """Return handle -> seconds since the last note, for the notes of a project not older than `KEPT_S`."""
         with self._db.read() as tx:
             now = tx.now()
             return {row.handle: max(now - row.at, 0.0) for row in _since(tx, project, now - KEPT_S)}

@@ -36,9 +36,6 @@ class CloudLedger:
 
         Args:
             reported: The identity that the cloud reports; "" for none.
-
-        Raises:
-            Transient: The database does not answer.
         """
         with self._db.read() as tx:
             known = identity(tx, self._cloud)

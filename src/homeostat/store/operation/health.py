@@ -24,7 +24,6 @@ class Backlog:
     """Shards that wait for a worker.
 
     Attributes:
-        shards: The number of such shards.
         oldest_at: Since when the oldest waits, in seconds since the epoch; None if none waits.
     """
 
@@ -39,7 +38,6 @@ def check_writable(db: Database) -> None:
     """Check that the database can be written to.
 
     Raises:
-        Transient: The database does not answer.
         SQLAlchemyError: Writing is refused, as on a standby or a read-only disk.
     """
     with db.write() as tx:

@@ -100,12 +100,7 @@ class UnsentEvent(NamedTuple):
 
 
 class UnsentResize(NamedTuple):
-    """A resize by a signal, with the stack of the policy and its present state.
-
-    Attributes:
-        group: The stack of the group.
-        size: The number of members of the group.
-    """
+    """A resize by a signal, with the stack of the policy and its present state."""
 
     event: int
     group: str

@@ -51,11 +51,7 @@ class PurgeCounts:
 
 
 def purge(db: Database, rules: Rules) -> PurgeCounts:
-    """Remove the rows that the rules select, and return their numbers.
-
-    Raises:
-        Transient: The database does not answer.
-    """
+    """Remove the rows that the rules select, and return their numbers."""
     events = _in_batches(db, partial(_trim_events, events_max=rules.events_max))
     revisions = _in_batches(db, partial(_remove_replaced, rules=rules))
     stacks = shards = 0

@@ -25,16 +25,11 @@ class RequestTurns:
         """Take the next turns of a service, in one short transaction.
 
         Args:
-            service: Type of the service.
             rate: Its limit, which must be the same in every process.
-            wanted: Maximum number of turns.
             within_s: Turns further away are not taken; far less than `AHEAD_MAX_S`.
 
         Returns:
             The seconds until each turn, and until the next free turn.
-
-        Raises:
-            Transient: The database does not answer.
         """
         step_s = 1 / rate.per_s
         with self._db.write() as tx:

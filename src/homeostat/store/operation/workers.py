@@ -24,8 +24,6 @@ class Worker:
 
     Attributes:
         board: `sql` or `redis`.
-        started_at: When it started, in seconds since the epoch.
-        seen_at: When it last reported, in seconds since the epoch.
     """
 
     name: str

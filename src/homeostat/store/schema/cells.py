@@ -69,12 +69,7 @@ class Cell(str):
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    """The conversion between plain data and the values of a JSON column.
-
-    Attributes:
-        load: Returns the value of plain data.
-        dump: Returns the plain data of a value.
-    """
+    """The conversion between plain data and the values of a JSON column."""
 
     load: Callable[[Any], Any]
     dump: Callable[[Any], Any]

@@ -32,9 +32,7 @@ class SiblingCounts(NamedTuple):
     """Counts over the siblings of a shard.
 
     Attributes:
-        healing: The number of resources being healed.
         changing: The number of resources being changed, or about to be: unfinished nodes at the newest revision.
-        revision: The newest revision of the stack.
     """
 
     healing: int
@@ -86,15 +84,7 @@ def _owner_of(key: str) -> Select[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ParentBrake:
-    """Healing settings for a nested stack in its parent stack.
-
-    Attributes:
-        name: The name of the parent resource of the nested stack.
-        metadata: The metadata of that resource.
-        healing: The healing settings of the parent stack.
-        exceptions: The exceptions of the parent stack, by resource name.
-        parent_key: The key of the parent resource of the parent stack; None for a root stack.
-    """
+    """Healing settings for a nested stack in its parent stack."""
 
     name: str
     metadata: Any
@@ -104,11 +94,7 @@ class ParentBrake:
 
 
 def parent_brake(tx: Transaction, key: str) -> ParentBrake | None:
-    """Return the healing settings in the parent of a nested stack; None if there is no such resource.
-
-    Args:
-        key: The key of the parent resource of the nested stack.
-    """
+    """Return the healing settings in the parent of a nested stack; None if there is no such resource."""
     row = _parent_brake(tx, key).first()
     return None if row is None else ParentBrake(*row)
 
@@ -125,7 +111,6 @@ class Kind:
     """A kind of things, as resource types.
 
     Attributes:
-        types: The types of the kind.
         siblings: The types of the other kinds of the same cloud service.
     """
 
@@ -176,7 +161,6 @@ class Doubted:
     """Things of a kind in a project whose healing waits, since their absence is doubted.
 
     Attributes:
-        absent: The number of waiting things.
         stacks: The ids of the stacks to converge once the absence is certain: root stacks, and nested stacks that a
             deletion policy has retained.
     """

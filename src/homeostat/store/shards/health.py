@@ -230,7 +230,6 @@ def pause(tx: Transaction, shard: Shard, now: float, at: float) -> None:
 
     Args:
         tx: The transaction, which has locked the shard.
-        at: When the look is due.
     """
     this = (_shard.c.stack_id == shard[0], _shard.c.number == shard[1], _shard.c.health_at.is_not(None))
     tx.execute(update(_shard).where(*this).values(health_at=at, health_from=now, health_looked_at=None))
@@ -241,9 +240,6 @@ def release(tx: Transaction, shard: Shard, until: float, at: float, next_at: flo
 
     Args:
         tx: The transaction, which has locked the shard.
-        until: Until when the shard was taken.
-        at: When it is due next.
-        next_at: When its next whole look is due.
         looked_at: The start of this look, if it was a whole look.
     """
     stack_id, number = shard

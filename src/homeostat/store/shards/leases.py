@@ -46,10 +46,7 @@ class Lease:
     """Ownership of a shard by a worker; every write under the lease checks the epoch.
 
     Attributes:
-        number: The number of the shard in its stack.
-        epoch: The fencing token.
         wakes: The count of wake-ups at the time of the claim; if it has grown since, there is new work.
-        lease_until: The end of the lease as claimed.
         crashes: The weighted crashes of the last owners, see `CRASHES_MAX`; 0 unless the last owner crashed.
     """
 
@@ -122,7 +119,6 @@ def renew(tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: 
     """Check the epoch and extend the lease; the first statement of each transaction of a pass.
 
     Args:
-        lease_s: The length of the lease from now on, in seconds.
         stores: The transaction stores something, so the pass makes progress (see `CRASHES_MAX`).
 
     Returns:
@@ -305,7 +301,6 @@ def supersede(tx: Transaction, these: Sequence[tuple[str, int]]) -> None:
 
     Args:
         tx: The transaction; it has locked the shards.
-        these: The shards, as id of the stack and number.
     """
     table = schema.shard
     ended = {"epoch": table.c.epoch + 1, "owner": None, "lease_until": 0.0}

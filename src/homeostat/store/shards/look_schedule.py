@@ -29,7 +29,6 @@ def take_for_observation(
     Within that time the observer calls `reschedule`; otherwise another observer takes them.
 
     Args:
-        limit: How many shards at most.
         again_s: Seconds between looks, for stacks without their own setting.
 
     Returns:
@@ -147,13 +146,7 @@ def record_blind(tx: Transaction, blind: Collection[tuple[str, int]], reason: st
 def request_look(
     tx: Transaction, stacks: ColumnElement[Any] | Sequence[str], at: float, numbers: Sequence[int] | None = None
 ) -> None:
-    """Request a look at these stacks as soon as possible; a look made after `at` wakes their shards once it is stored.
-
-    Args:
-        stacks: The stacks, as ids or as a subquery of ids.
-        at: The present time.
-        numbers: Only these shards; None for all.
-    """
+    """Request a look at these stacks, as soon as possible; the first look after `at` wakes their shards when stored."""
     notices.mark_due(tx)
     table = schema.shard
     sooner = case((table.c.observe_at < at, table.c.observe_at), else_=at)
@@ -165,10 +158,6 @@ def last_complete_look(
     tx: Transaction, stacks: ColumnElement[Any] | Sequence[str], numbers: Sequence[int] | None = None
 ) -> tuple[float | None, str]:
     """Return the time of the last complete look at these stacks.
-
-    Args:
-        stacks: The stacks, as ids or as a subquery of ids.
-        numbers: Only these shards; None for all.
 
     Returns:
         The minimum over the shards of the time of the newest look, None if a shard was never looked at; and why the

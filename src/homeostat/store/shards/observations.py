@@ -33,7 +33,6 @@ class WatchedThing:
     """A thing to observe, with its last observation.
 
     Attributes:
-        key: The key of its row.
         acted_at: The time of the last operation on the thing, in seconds since the epoch; None during an operation.
         busy: Its resource is IN_PROGRESS.
         properties: The properties last requested from the cloud.
@@ -151,12 +150,7 @@ def encode(db: Database, observed: Sequence[ObservedThing]) -> EncodedObservatio
 def encode_with_properties(
     db: Database, stack_id: str, observed: Sequence[ObservedThing], now: float
 ) -> EncodedObservations:
-    """Encode observations of things of a stack, with the observed values of the properties set by its template (CV1).
-
-    Args:
-        observed: The things and their new observations.
-        now: The time of the observations.
-    """
+    """Encode observations of things of a stack, and observed values of the properties set by its template (CV1)."""
     dialect = db.engine.dialect
     properties = [
         shard_state.encode_properties(dialect, stack_id, values, now, secret, only_alive=True)

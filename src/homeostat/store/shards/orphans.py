@@ -102,7 +102,6 @@ def removable(tx: Transaction, project: str, handles: Mapping[str, str]) -> set[
     handle, as after an adoption.
 
     Args:
-        project: The project of the things.
         handles: Token -> handle.
     """
     watched = set(tx.execute(select(_orphan.c.token).where(_orphan.c.token.in_(handles))).scalars())

@@ -16,15 +16,7 @@ _retained = schema.retained
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """A retained thing.
-
-    Attributes:
-        handle: The cloud's id of the thing.
-        stack_id: The id of its former stack.
-        stack: The name of the former stack.
-        name: The name of its former resource.
-        reason: Why it was retained.
-    """
+    """A retained thing."""
 
     project: str
     kind: str

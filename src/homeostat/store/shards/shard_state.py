@@ -73,21 +73,12 @@ class Writes:
     """The writes of one transaction of a pass; a row is written once, however often it changed since the last commit.
 
     Attributes:
-        inserted: New rows.
         full: Rows of which any column may have changed.
         outcomes: Rows of which only the columns in `OUTCOME_COLUMNS` changed.
-        removed: Rows to delete.
         unborn: Keys of rows that were removed before they were ever stored.
-        seen: Observations of rows.
-        properties: Observed values of the properties set by templates.
-        events: The events of these changes.
         orphans: Tokens whose things may still turn up, see `store.shards.orphans`.
         kept_tokens: Tokens of things that stay, and need not be looked for any more.
         retained: Things that stay although their row is deleted, see `retained`.
-        parts: Parts of the stack's snapshot in progress.
-        rollouts: Rollouts of metadata that begin or end.
-        recoveries: Actions of recoveries that begin.
-        declared: Hosts that fences have declared down.
     """
 
     inserted: dict[str, Resource] = field(default_factory=dict)
@@ -239,11 +230,9 @@ class EncodedWrites:
     """Writes of a stack, encoded before the transaction that stores them.
 
     Attributes:
-        writes: The source of the encoding.
         now: The time of the events and observed properties, in seconds since the epoch.
         rows: Statements about rows: the insertion first, then the changes.
         changed: The total number of rows that the changes must affect.
-        seen: Statements about observations.
     """
 
     stack_id: str
@@ -350,7 +339,6 @@ def encode_properties(
 
     Args:
         observed: Row key, resource name, and property -> observed value.
-        now: The time of the observation.
         secret: The values may hold secrets.
         only_alive: Leave out values whose resource row was deleted by the time of the insertion.
     """

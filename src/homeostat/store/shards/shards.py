@@ -124,9 +124,7 @@ def wake(
     A wake-up carries no data: the pass derives its work from the rows.
 
     Args:
-        at: When, in seconds since the epoch.
         priority: The priority; a shard keeps a more urgent one.
-        numbers: Only these shards; None for all.
         unsettled_at: Only shards that are not at rest at this revision.
         restart_at: A new revision: reset progress and crashes of the shards that are not at rest at this revision.
 

@@ -91,12 +91,6 @@ def store(
     A shard that another worker has taken meanwhile stays taken. The findings are stored all the same, unless newer ones
     are: otherwise a place whose requests take longer than a shard is taken for would be blind for ever. Nothing is
     stored for a shard whose policy has changed meanwhile, since the findings are results of the old policy.
-
-    Args:
-        until: Until when the shard was taken.
-        due_at: When it is due next.
-        whole_at: When its next whole look is due.
-        look: The findings.
     """
     findings = {
         key: {str(number): [seen.finding.value, seen.evidence, seen.attempts] for number, seen in urls.items()}

@@ -49,7 +49,6 @@ def insert(
     """Insert rows.
 
     Args:
-        columns: The columns of the values.
         secret: The rows hold secrets, so columns that are not always encrypted are encrypted as well.
 
     Raises:
@@ -85,11 +84,8 @@ def encode_upsert(
     No key may occur twice: PostgreSQL refuses to update a row twice in one statement.
 
     Args:
-        columns: The columns of the values.
-        key: The columns that identify a row.
         unless: A condition on `t` (the existing row) and `excluded` (the new row), to keep the existing row.
         where: A condition for storing new rows, with their values as `{column}`.
-        secret: The rows hold secrets, see `insert`.
     """
 
     def statement(form: Form) -> str:
@@ -111,13 +107,7 @@ def update(
     *,
     secret: bool = False,
 ) -> int:
-    """Set columns of existing rows, and return the number of changed rows.
-
-    Args:
-        columns: The columns of the values.
-        change: The condition for an update.
-        secret: The rows hold secrets, see `insert`.
-    """
+    """Set columns of existing rows, and return the number of changed rows."""
     return encode_update(tx.dialect, table, columns, rows, change, secret=secret).store(tx)
 
 

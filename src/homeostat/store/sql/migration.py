@@ -67,7 +67,6 @@ class Migration:
     """A revision of the schema.
 
     Attributes:
-        id: As stored in databases.
         description: The changes; after an empty line, their effect on older programs.
         phase: EXPAND or CONTRACT.
     """

@@ -39,8 +39,6 @@ class NewStack:
     Attributes:
         action: CREATE, or ADOPT if it takes over existing things.
         parent_id: Of a nested stack, the stack of its parent resource; None for a root stack.
-        parent_name: The name of the parent resource.
-        parent_key: The key of the row of the parent resource.
         parent_shard: The shard of that row.
         root_id: The root of its tree of stacks; "" for a root stack.
         depth: The level of nesting; 0 for a root stack.
@@ -120,7 +118,6 @@ def revise(
     """Make `revision` the newest revision of a stack, as the beginning of this action.
 
     Args:
-        changes: Other columns of the stack to change.
         touched: The shards whose part of the desired state changes; None for all. Shards at rest beyond these are not
             woken, so that a small change of a large group is cheap.
     """
@@ -323,7 +320,6 @@ def begin_batch(
 
     Args:
         row: The stack's row, locked.
-        revision: The revision.
         touched: See `revise`; unchanged members of these shards count as done.
     """
     table, number = schema.stack, int(row.revision) + 1

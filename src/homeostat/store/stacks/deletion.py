@@ -42,7 +42,6 @@ def continue_deletion(
         stack: The stack's row, locked.
         revision: The desired state of the stack as shown by the APIs, with the new policies.
         policies: Name of a resource -> its new policy.
-        changes: Other columns of the stack to change.
     """
     # Two revisions: the first is visible and defines the policies, the second is empty, and the shards converge to it.
     number = int(stack.revision) + 1
@@ -112,8 +111,6 @@ def end_if_empty(tx: Transaction, stack_id: str, number: int, now: float) -> boo
 
     Args:
         tx: The transaction; it has locked the stack and its shards.
-        stack_id: The nested stack.
-        number: The revision of the deletion.
 
     Returns:
         Whether the deletion has ended: not if there are rows, nor if a worker owns a shard and may be about to store
@@ -130,7 +127,6 @@ def delete_many(
     """Delete many nested stacks at once: end the deletion of empty stacks (see `end_if_empty`), begin it for the rest.
 
     Args:
-        parent_id: The stack that they are nested in.
         times_s: Key of the row of each stack's parent -> seconds that its deletion may take.
 
     Returns:
@@ -212,12 +208,7 @@ def _delete_all(tx: Transaction, rows: Sequence[StackRow], number: int, now: flo
 
 
 def enclosing_stacks(tx: Transaction, parent_key: str | None) -> Iterator[Enclosing]:
-    """Yield the ancestors of a nested stack from the inside out, as far as rows lead to them.
-
-    Args:
-        tx: A consistent read.
-        parent_key: Key of the row of the nested stack in its parent.
-    """
+    """Yield the ancestors of a nested stack from the inside out, as far as rows lead to them."""
     while parent_key is not None:
         enclosing = _around(tx, parent_key).first()
         if enclosing is None:

@@ -15,8 +15,6 @@ def names(tx: Transaction, stack_id: str, ids: Sequence[str], since: float) -> M
     """Return the name of the resource that had each cloud id; unknown ids are left out.
 
     Args:
-        tx: A consistent read.
-        ids: Ids in the cloud.
         since: Ignore ids that the stack no longer had at this time.
     """
     name_of: dict[str, str] = {}

@@ -80,9 +80,7 @@ def lock(tx: Transaction, stack_id: str, wanted: Lock, may_break: Callable[[Lock
     """Lock a stack and all its nested stacks, or replace their lock (LK1, LK4).
 
     Args:
-        wanted: The new lock.
         may_break: Whether the caller may remove a given lock.
-        timeout_s: The service's default time limit of an action.
 
     Raises:
         Rejected: EntityNotFound; NotSupported for a nested stack; ActionInProgress; StackLocked if unlocking has
@@ -111,7 +109,6 @@ def stored_lock(wanted: Lock | None, stack: StackRow) -> Lock | None:
 
     Args:
         wanted: The lock of its parent stack, or its own new lock; None if unlocked.
-        stack: The stack's present row.
     """
     if wanted is None:
         return None

@@ -36,11 +36,7 @@ def listed(tx: Transaction, top: StackRow, finding: Finding | None, marker: str,
     """Return the resources under a health policy, in the order of their keys.
 
     Args:
-        tx: A consistent read.
-        top: Row of the stack.
-        finding: Only resources that may have this finding; None for all.
         marker: Key after which the list begins; "" for the first page.
-        limit: How many at most.
     """
     of_row = (_resource.c[name] for name in ("key", "name", "handle", "action", "status", "marks", "stack_id"))
     of_stack = (_stack.c.name.label("stack_name"), _stack.c.parent_name)

@@ -142,8 +142,6 @@ def tally(tx: Transaction, stack: Any, series: Series, asked: Reports, shards: C
     """Return the reports of the batch under way since it began.
 
     Args:
-        tx: The transaction.
-        stack: Row or facts of the stack of the group.
         series: The series of the group, with the batch under way.
         asked: The reports that its members have to send.
         shards: Shards with members of the batch.
@@ -166,11 +164,7 @@ def unreported(
     """Return the names of the members that are not at rest, or did not report success yet.
 
     Args:
-        tx: The transaction.
-        stack: Row or facts of the stack of the group.
-        ranges: Which members.
         since: Earlier reports do not count.
-        shards: Shards with these members.
     """
     reports = _reported(tx, stack, ranges, since, shards)
     return [member.name for member, report in reports if report is not True or member.status != Status.COMPLETE]

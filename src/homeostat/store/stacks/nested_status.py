@@ -26,7 +26,6 @@ class NestedStatus:
     Attributes:
         skip: Of a group, names that no member may have.
         changes: A number that changes whenever its shards were woken or have stored anything.
-        failures: The number of FAILED resources.
         staged: Of a group whose members get a new definition in a rollout, the revision that introduced the definition.
     """
 
@@ -95,8 +94,6 @@ def neglected(tx: Transaction, root_id: str, parent_id: str) -> set[str]:
     not judged yet counts, too. At most `INTENTS_MAX` rows are read.
 
     Args:
-        tx: A consistent read.
-        root_id: Root of the tree.
         parent_id: The parent of the returned stacks; a problem deeper down counts for its ancestor among them.
     """
     rows = _unconverged_resources(tx, root_id).all()

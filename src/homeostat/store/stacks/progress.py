@@ -30,7 +30,6 @@ class ProgressCounts:
 
     Attributes:
         planned: Number of nodes that have to come to rest.
-        done: Number of nodes at rest.
         unsettled: Whether some shard has not been at rest at the newest revision yet.
     """
 

@@ -238,8 +238,6 @@ class Standing:
     """A group at one of its revisions.
 
     Attributes:
-        group: The group that the revision defines.
-        intent: As in `NewRevision`.
         unrest: The part of the group not at rest, excluding a certain shard.
     """
 
@@ -252,8 +250,6 @@ def standing_of(tx: Transaction, stack_id: str, number: int, but: int = NO_SHARD
     """Return the state of a group at a revision; None for a revision of another kind.
 
     Args:
-        tx: A consistent read.
-        stack_id: The stack of the group.
         but: The number of the shard that does not count in `unrest`.
     """
     row = _standing(tx, stack_id, number, but).first()

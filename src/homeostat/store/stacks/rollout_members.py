@@ -1,7 +1,8 @@
 """Which members of a group get the new metadata, or definition, next, in the order of their rollout (RU3, RU4).
 
 A step costs its members, and those of a shard: shards are read one after the other. For the order by zone the places of
-members, which are pairs of a zone and a shard, are collected once, when the rollout begins.
+members, which are pairs of a zone and a shard, are collected once, when the rollout begins. The caller has locked the
+row of `rollout`; `shards` is the number of shards of the child stack.
 """
 
 import hashlib
@@ -31,12 +32,7 @@ ZONED_SHARDS = 5
 
 
 class Place(NamedTuple):
-    """Members that get the change together: those of a shard, or of a shard and a zone.
-
-    Attributes:
-        shard: The shard of the child stack.
-        zone: The zone; None for all members.
-    """
+    """Members that get the change together: those of a shard, or of a shard and a zone."""
 
     shard: int
     zone: str | None = None
@@ -46,9 +42,7 @@ def find_zones(tx: Transaction, rollout: Rollout, shards: int) -> Rollout:
     """Collect the zones of the members of some more shards.
 
     Args:
-        tx: The transaction; the row of the rollout is locked.
         rollout: The rollout, which has not reached a member yet.
-        shards: Number of shards of the child stack.
 
     Returns:
         The rollout with the zones so far, and in `place` the number of shards done.
@@ -62,12 +56,6 @@ def find_zones(tx: Transaction, rollout: Rollout, shards: int) -> Rollout:
 
 def activate(tx: Transaction, rollout: Rollout, shards: int, wanted: int) -> tuple[list[str], int]:
     """Give the new metadata to the next members, in the order of the rollout.
-
-    Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout.
-        shards: Number of shards of the child stack.
-        wanted: How many members.
 
     Returns:
         The instance ids of the members, fewer than wanted at the end, and the new `place` of the rollout.
@@ -99,10 +87,7 @@ def next_by_zone(
     """Return the members that get a new definition next in a rollout zone by zone.
 
     Args:
-        tx: The transaction; the row of the rollout is locked.
         rollout: The rollout, whose zones are known.
-        shards: Number of shards of the child stack.
-        wanted: How many members.
         unreached: Names of the members without the new definition.
 
     Returns:
@@ -142,8 +127,6 @@ def renew(
     waits, and for good if the thing has reported a failure.
 
     Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout.
         reached: Whether the member of a name shall have the new definition.
         shards: Numbers of the shards with such members.
         expected: How many members shall have the new definition.
@@ -255,13 +238,7 @@ def _drawn(seed: int, name: str) -> bytes:
 
 
 def gone(tx: Transaction, rollout: Rollout, limit: int) -> list[str]:
-    """Return members of the current step without a report whose things no longer exist.
-
-    Args:
-        tx: The transaction; the row of the rollout is locked.
-        rollout: The rollout.
-        limit: How many members to examine.
-    """
+    """Return members of the current step without a report whose things no longer exist."""
     conditions = (_in_rollout(rollout), _active.c.step == rollout.step, _active.c.status == "")
     waiting = list(tx.execute(select(_active.c.instance_id).where(*conditions).limit(limit)).scalars())
     present: set[str] = set()

@@ -51,8 +51,6 @@ class Report:
 
     Attributes:
         names: Possible ids of the member, or of a server inside the member; the first known id counts.
-        status: `SUCCESS` or `FAILURE`.
-        reason: The reason in the signal.
     """
 
     names: Sequence[str]
@@ -65,10 +63,7 @@ class Reported:
     """A stored report of a member, or of an alarm, to a rollout.
 
     Attributes:
-        key: Key of the row of the group.
         step: Step of the member; 0 for an alarm.
-        failed: Whether it reports a failure.
-        is_news: Whether it changes the state of the member.
         is_done: Whether the member has reported to all gates.
     """
 
@@ -123,11 +118,7 @@ def succeed(
     """Store the success of members in a rollout with a single statement.
 
     Args:
-        tx: The transaction.
-        handle: The handle to which the members signal.
         rollout: From `only_rollout`.
-        names: Instance ids of the members.
-        now: The time.
 
     Returns:
         Instance id -> the stored report. Missing: names without new metadata, members whose rows another transaction
@@ -217,12 +208,6 @@ def _marked(key: str, names: Sequence[str]) -> Executable:
 
 def store(tx: Transaction, gates: Sequence[Gate], reports: Sequence[Report], now: float) -> list[list[Reported] | None]:
     """Store reports of members to the rollouts in which they have the new metadata.
-
-    Args:
-        tx: The transaction.
-        gates: From `addressed`.
-        reports: The reports, in the order of their arrival.
-        now: The time.
 
     Returns:
         For each report its stored forms by rollout; empty if the member has no new metadata. None if several reports
@@ -335,8 +320,6 @@ def witness(tx: Transaction, key: str, step: int, known: str = "") -> str | None
     Call it after the commit: of the last members that report at the same time, at least one then sees the end.
 
     Args:
-        tx: A connection.
-        key: Key of the row of the group.
         step: The step.
         known: A former witness to try first: the search for a new one gets slower with each report since the last
             vacuum of the database.

@@ -107,10 +107,7 @@ def apply(
     """Store the begin, the end and new settings of rollouts; the caller has locked the shard of their groups.
 
     Args:
-        tx: The transaction.
         locked: The stacks that `lock_stacks` has locked, before the shard.
-        changes: The changes.
-        now: The time.
         timeout_s: Default seconds that the actions of these stacks have after the end of their last rollout.
     """
     for change in changes:
@@ -232,14 +229,7 @@ def deactivate(tx: Transaction, key: str) -> int:
 
 
 def take_back(tx: Transaction, stack_ids: Sequence[str], why: str, now: float) -> None:
-    """Roll back the rollouts in progress in these stacks; the caller has locked their shards, and wakes them.
-
-    Args:
-        tx: The transaction.
-        stack_ids: The stacks.
-        why: The reason, for users.
-        now: The time.
-    """
+    """Roll back the rollouts in progress in these stacks; the caller has locked their shards, and wakes them."""
     going_on = select(_rollout).where(_rollout.c.stack_id.in_(stack_ids), _rollout.c.state.in_(GOING_ON))
     for row in tx.execute(row_lock(going_on.order_by(_rollout.c.key))).all():
         count, rollout = deactivate(tx, row.key), _of(row)
@@ -289,15 +279,7 @@ def asking(tx: Transaction, keys: Sequence[str]) -> dict[str, str]:
 
 
 def in_progress(tx: Transaction, stack: StackRow, depth: int, after: str, limit: int) -> list[Rollout]:
-    """Return the rollouts in progress of a stack and of its nested stacks, in the order of their keys.
-
-    Args:
-        tx: The transaction.
-        stack: The stack.
-        depth: Levels of nested stacks to include.
-        after: The last key of the page before.
-        limit: Most rollouts to return.
-    """
+    """Return the rollouts in progress of a stack and of its nested stacks, in the order of their keys."""
     inside = stacks.tree_of(stack.id) if depth else [stack.id]
     nested = schema.stack
     chosen = (
@@ -329,8 +311,6 @@ def member_with(tx: Transaction, members: str, handle: str) -> str | None:
     """Return the handle of the nested stack, a member, that contains a thing; None if no member does.
 
     Args:
-        tx: The transaction.
-        members: The child stack of the group.
         handle: Handle of the thing, such as the server of a member behind load balancers.
     """
     inside = set(_stacks_with(tx, handle, NAMESAKES_MAX).scalars())
@@ -360,7 +340,6 @@ class Group:
     """The resource whose child stack another resource is in.
 
     Attributes:
-        stack_id: Its stack.
         member_metadata: Its metadata as one member has them.
     """
 
@@ -374,11 +353,6 @@ class Group:
 
 def groups_around(tx: Transaction, stack_id: str, instance_id: str) -> list[tuple[Group, str]]:
     """Return the resources that a resource is inside of, from the inside out, in one query.
-
-    Args:
-        tx: The transaction.
-        stack_id: Stack of the resource.
-        instance_id: Its handle.
 
     Returns:
         Each resource whose child stack it is in, with the instance id of the member there; none in a root stack.

@@ -22,7 +22,6 @@ class Cooldown:
     """A period in which signals do not change the size of a group.
 
     Attributes:
-        until: Its end, in seconds since the epoch.
         reason: The change of size that started the cooldown.
     """
 

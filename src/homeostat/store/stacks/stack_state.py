@@ -70,7 +70,6 @@ def change(tx: Transaction, row: StackRow, values: Mapping[str, Any]) -> None:
 
     Args:
         row: The stack's row, locked.
-        values: Column -> new value.
 
     Raises:
         Bug: The transition is illegal.

@@ -88,8 +88,6 @@ def find(tx: Transaction, project: str, name_or_id: str, *, everywhere: bool = F
     The stack belongs to the project, or has its stack users there: servers authenticate as stack users.
 
     Args:
-        project: The project of the caller.
-        name_or_id: The name or the id.
         everywhere: Find stacks of all projects by id.
     """
     table = schema.stack

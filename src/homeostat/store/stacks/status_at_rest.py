@@ -31,11 +31,6 @@ def may_be_wrong(stack: Any, failures: int, *, at_rest: bool) -> bool:
     """Return whether the status of a stack may be wrong, as far as one of its shards can tell.
 
     Cheap, and without a lock: `correct` decides.
-
-    Args:
-        stack: The stack's facts or its row.
-        failures: Number of FAILED resources in the shard.
-        at_rest: Whether the shard is at rest.
     """
     # An action in progress ends with its own status. A locked stack keeps its status: nothing is healed in it.
     if stack.status == Status.IN_PROGRESS or stack.lock is not None:
@@ -65,9 +60,6 @@ def correct(
     The caller has locked the row of the stack before the shard, and has stored the shard's count of failures.
 
     Args:
-        number: The calling shard.
-        failures: The present number of FAILED resources in this shard.
-        at_rest: Whether this shard is at rest.
         merely_marked: Whether users have marked all these resources unhealthy, and nothing else is wrong with them.
 
     Returns:

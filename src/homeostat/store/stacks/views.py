@@ -56,16 +56,9 @@ class Listing:
     """A request for a list of stacks.
 
     Attributes:
-        project: The project; None for all projects.
-        only: Column -> allowed values.
-        tags: A filter by tags.
         hidden_tags: Stacks with one of these tags are left out.
-        deleted: Include deleted stacks.
-        nested: Include nested stacks.
         order: The columns to sort by; ties are broken by the id.
-        newest_first: Sort in descending order.
         marker: The id of the stack after which the page begins; an unknown id is ignored.
-        limit: How many stacks at most; None for all.
     """
 
     project: str | None
@@ -162,7 +155,6 @@ def resources(
 
     Args:
         names: At least the rows of these names; all rows if there are more than `NAMES_MAX` names.
-        shards: Only the rows of these shards.
     """
     where: list[ColumnElement[bool]] = [_resource.c.stack_id == stack_id]
     if names is not None and len(names) <= NAMES_MAX:
@@ -181,12 +173,7 @@ def are_few(tx: Transaction, stack_id: str, most: int) -> bool:
 def stored_bytes(
     tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> dict[str, int]:
-    """Return the stored length of the properties and the metadata of a stack's rows, by resource name.
-
-    Args:
-        names: Only of these resources; None for all.
-        shards: Only of the rows of these shards.
-    """
+    """Return the stored length of the properties and the metadata of a stack's rows, by resource name."""
     columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
     stored = sum((func.coalesce(func.length(column), 0) for column in columns), literal(0))
     chosen = select(_resource.c.name, stored).where(_resource.c.stack_id == stack_id)

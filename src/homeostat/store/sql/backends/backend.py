@@ -16,8 +16,6 @@ class Backend(ABC):
     """A kind of database. The defaults suit a database whose writers exclude one another.
 
     Attributes:
-        engine: The connections.
-        insert: The INSERT with ON CONFLICT.
         path: The path of a database that is a file; otherwise "".
     """
 
