@@ -13,7 +13,7 @@ from homeostat.store.database import Transaction
 from homeostat.store.shards import health, observations
 from homeostat.store.shards.health import Shard, WatchedMember
 from homeostat.store.shards.observations import WatchedThing
-from homeostat.store.stacks import below
+from homeostat.store.stacks import nested_status
 
 NAMED_MAX = 3
 """Things inside a stack that are named; further things are counted."""
@@ -24,7 +24,7 @@ def things_below(tx: Transaction, tops: Collection[str]) -> tuple[list[WatchedTh
 
     Suspended stacks are left out, since nothing is meant to run in them.
     """
-    shards = below.shards(tx, tops)
+    shards = nested_status.shards_below(tx, tops)
     return (observations.in_shards(tx, sorted(shards), outside_types()), shards) if shards else ([], shards)
 
 

@@ -2,7 +2,6 @@
 
 - `cells`: types of columns; `base`: the metadata of all tables
 - `stacks`, `resources`, `events`, `records`, `rollouts`, `clusters`, `health`: the tables, by subject
-- `servers`: tables that only MariaDB and MySQL have
 - `rows`: the types of their rows, for mypy
 """
 
@@ -25,12 +24,14 @@ from homeostat.store.schema.health import declared_host, health_check, node_heal
 from homeostat.store.schema.records import (
     changed_server,
     deferred_signal,
+    latch,
     record,
     request_turn,
     signal,
     signal_sender,
     signal_tally,
     timeline,
+    transaction_mark,
     trust,
     worker,
 )
@@ -43,7 +44,6 @@ from homeostat.store.schema.resources import (
     shard,
 )
 from homeostat.store.schema.rollouts import active_metadata_updates, member_report, rollout, rollout_gate
-from homeostat.store.schema.servers import latch, transaction_mark
 from homeostat.store.schema.stacks import file, revision, snapshot, snapshot_part, stack
 
 __all__ = [

@@ -175,3 +175,25 @@ request_turn = Table(
     Column("free_at", Double, nullable=False),
 )
 """Services with a rate limit, and the time of the first turn that is still free; see `operation.request_turns`."""
+
+# -- only for MariaDB and MySQL, in place of features built into PostgreSQL (ADR 0083) ---------------------------------
+
+ONLY_MYSQL = {"only": "mysql"}
+"""Marks a table that no other database has."""
+
+latch = Table(
+    "latch",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("turns", BigInteger, nullable=False),
+    info=ONLY_MYSQL,
+)
+"""Counters: incremented by a transaction to exclude others until its end, and for each notice."""
+
+transaction_mark = Table(
+    "transaction_mark",
+    metadata,
+    Column("id", Sequence, primary_key=True, autoincrement=True),
+    info=ONLY_MYSQL,
+)
+"""A mark of each transaction that stores events, stored before its first event."""

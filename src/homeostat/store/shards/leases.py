@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
+    CursorResult,
     Integer,
     Select,
+    Update,
     UpdateBase,
     and_,
     case,
+    func,
     or_,
     select,
     tuple_,
@@ -31,7 +35,6 @@ from homeostat.store.shards import shards
 from homeostat.store.shards.shards import CRASHES_MAX
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
-from homeostat.store.sql.returning import returned, returning
 
 CRASH = 3
 """Weight of the crash of an owner that has stored nothing; 1 for an owner that had, and so had made progress.
@@ -128,7 +131,7 @@ def renew(tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: 
         Superseded: The shard has a newer owner.
     """
     arguments = (lease.stack_id, lease.number, lease.epoch, now + lease_s)
-    wakes = returned(_renew(tx, *arguments, stores=stores, returns=tx.dialect.update_returning))
+    wakes = _returned(_renew(tx, *arguments, stores=stores, returns=tx.dialect.update_returning))
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return wakes
@@ -140,7 +143,7 @@ def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool
     # shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
     owned = update(schema.shard).where(*_owned(stack_id, number, epoch))
     marked = {"stored": schema.shard.c.epoch} if stores else {}
-    return returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
+    return _returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
 
 
 def renew_all(tx: Transaction, leases: Collection[Lease], now: float, lease_s: float) -> None:
@@ -175,6 +178,20 @@ def unexpired(tx: Transaction, leases: Collection[Lease], now: float) -> set[Lea
     chosen = select(table.c.stack_id, table.c.number, table.c.epoch).where(these, table.c.lease_until > now)
     owned = {tuple(row) for row in tx.execute(chosen)}
     return {lease for lease in leases if (lease.stack_id, lease.number, lease.epoch) in owned}
+
+
+def _returning(statement: Update, column: Column[int], *, returns: bool) -> UpdateBase:
+    """Let an UPDATE return an integer column that it does not change; `returns`: the dialect knows RETURNING."""
+    # MariaDB and MySQL lack UPDATE … RETURNING, but send a number along with the response to every statement.
+    return statement.returning(column) if returns else statement.values({column: func.last_insert_id(column)})
+
+
+def _returned(result: CursorResult[Any]) -> int | None:
+    """Return the integer of `_returning`, None if no row was changed."""
+    if result.returns_rows:
+        number = result.scalar_one_or_none()
+        return None if number is None else int(number)
+    return int(result.lastrowid) if result.rowcount else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from sqlalchemy import Connection, Dialect, Table
 
 from homeostat.store.encryption.encrypted_cells import keys_of
 from homeostat.store.schema import EncryptedJson, Json
-from homeostat.store.sql import bulk_statements
-from homeostat.store.sql.bulk_statements import Change, Form
+from homeostat.store.sql.bulk_statements import Change, form_of
 
 Values = Sequence[Any]
 """A row: a value for each named column, plain data if the column holds JSON."""
@@ -61,11 +60,7 @@ def encode_insert(
     dialect: Dialect, table: Table, columns: tuple[str, ...], rows: Iterable[Values], *, secret: bool = False
 ) -> EncodedRows:
     """Encode an `insert`, to store later."""
-
-    def statement(form: Form) -> str:
-        return form.insert(table, columns)
-
-    return _encode(dialect, statement, table, columns, rows, secret)
+    return _encode(dialect, form_of(dialect).insert(table, columns), table, columns, rows, secret)
 
 
 def encode_upsert(
@@ -87,11 +82,7 @@ def encode_upsert(
         unless: A condition on `t` (the existing row) and `excluded` (the new row), to keep the existing row.
         where: A condition for storing new rows, with their values as `{column}`.
     """
-
-    def statement(form: Form) -> str:
-        return form.upsert(table, columns, key, unless, where)
-
-    return _encode(dialect, statement, table, columns, rows, secret)
+    return _encode(dialect, form_of(dialect).upsert(table, columns, key, unless, where), table, columns, rows, secret)
 
 
 UNMOVED = Change(("version", "key"), "t.key = {key} AND t.version = {version}", "version = t.version + 1")
@@ -121,34 +112,25 @@ def encode_update(
     secret: bool = False,
 ) -> EncodedRows:
     """Encode an `update`, to store later."""
-
-    def statement(form: Form) -> str:
-        return form.update(table, columns, change)
-
-    return _encode(dialect, statement, table, columns, rows, secret)
+    return _encode(dialect, form_of(dialect).update(table, columns, change), table, columns, rows, secret)
 
 
 def encode_delete(dialect: Dialect, table: Table, rows: Iterable[tuple[str, int]]) -> EncodedRows:
     """Encode the deletion of rows by key and version; rows with another version by then stay."""
     columns = ("key", "version")
-
-    def statement(form: Form) -> str:
-        return form.delete(table, columns)
-
-    return _encode(dialect, statement, table, columns, rows, secret=False)
+    return _encode(dialect, form_of(dialect).delete(table, columns), table, columns, rows, secret=False)
 
 
 def _encode(
     dialect: Dialect,
-    statement: Callable[[Form], str],
+    statement: str,
     table: Table,
     columns: tuple[str, ...],
     rows: Iterable[Values],
     secret: bool,
 ) -> EncodedRows:
     encoded = _encoded(rows, _encoders(dialect, table, columns, secret))
-    form = bulk_statements.form_of(dialect)
-    return EncodedRows(statement(form), form.rows(encoded), len(encoded))
+    return EncodedRows(statement, form_of(dialect).rows(encoded), len(encoded))
 
 
 def _encoded(rows: Iterable[Values], encoders: Sequence[tuple[int, Encode]]) -> list[tuple[Any, ...]]:

@@ -8,7 +8,6 @@
   that come next; `rollout_reports`: their reports
 - `member_reports`: members' reports between batches; `member_health`: the health of members, for users
 - `status_at_rest`, `nested_status`: the status that a stack reports, to users and to its parent
-- `below`: the shards of nested stacks
 - `former_members`: the former owners of cloud ids
 - `views`, `progress`: the queries of the APIs
 """

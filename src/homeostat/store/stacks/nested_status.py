@@ -1,10 +1,10 @@
-"""The status of nested stacks, as the resources of their parent stacks see it."""
+"""The status of nested stacks, as the resources of their parent stacks see it, and their shards."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, false, func, not_, or_, select
 
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Action, Status
@@ -167,3 +167,34 @@ def _is_unconverged(root_id: str) -> tuple[ColumnElement[bool], ...]:
     stack = schema.stack
     switched = or_(stack.c.converge.is_(False), stack.c.exceptions.is_not(None))
     return stack.c.root_id == root_id, stack.c.parent_id.is_not(None), stack.c.deleted_at.is_(None), switched
+
+
+# -- shards, however deep ----------------------------------------------------------------------------------------------
+
+
+def shards_below(tx: Transaction, tops: Collection[str]) -> dict[tuple[str, int], str]:
+    """Return stack and number of each shard -> its top stack; suspended stacks and their descendants are left out."""
+    top_of: dict[tuple[str, int], str] = {}
+    level = _live(tx, {top: top for top in tops}, schema.stack.c.id)
+    while level:
+        for ids in _parts(level):
+            chosen = select(schema.shard.c.stack_id, schema.shard.c.number).where(schema.shard.c.stack_id.in_(ids))
+            top_of |= {(row.stack_id, row.number): level[row.stack_id] for row in tx.execute(chosen)}
+        level = _live(tx, level, schema.stack.c.parent_id)
+    return top_of
+
+
+def _live(tx: Transaction, level: dict[str, str], column: Any) -> dict[str, str]:
+    """Return the live stacks with one of these ids in `column`, each with its top stack."""
+    top_of: dict[str, str] = {}
+    for ids in _parts(level):
+        stack = schema.stack.c
+        live = (stack.deleted_at.is_(None), stack.parent_key.is_not(None), stack.suspended == false())
+        chosen = select(stack.id, column.label("of")).where(column.in_(ids), *live)
+        top_of |= {row.id: level[row.of] for row in tx.execute(chosen)}
+    return top_of
+
+
+def _parts(level: Collection[str]) -> list[list[str]]:
+    ids = sorted(level)
+    return [ids[start : start + stacks.STACKS_PER_QUERY] for start in range(0, len(ids), stacks.STACKS_PER_QUERY)]

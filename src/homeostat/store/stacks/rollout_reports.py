@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Executable, Row, Select, Update, case, func, literal, select, update
+from sqlalchemy import Executable, Select, Update, case, func, literal, select, update
 
 from homeostat.model.rollout import GOING_ON, Rollout, RolloutState, StepReport
 from homeostat.resources.signals import FAILURE, SUCCESS
@@ -115,7 +115,7 @@ def only_rollout(gates: Sequence[Gate]) -> tuple[str, int, int] | None:
 def succeed(
     tx: Transaction, handle: str, rollout: tuple[str, int, int], names: Collection[str], now: float
 ) -> dict[str, Reported]:
-    """Store the success of members in a rollout with a single statement.
+    """Store the success of members in a rollout, with a single statement if the database's UPDATE returns rows.
 
     Args:
         rollout: From `only_rollout`.
@@ -130,7 +130,11 @@ def succeed(
     if tx.dialect.update_returning:
         rows = _succeed(tx, handle, key, list(names), bits, full, *gates, now).all()
     else:
-        rows = _succeed_one_by_one(tx, handle, key, list(names), bits, full, *gates, now)
+        # The condition of the UPDATE holds for other rows before and after it, so the rows are named.
+        free = _lock_free(tx, handle, key, list(names), *gates).scalars().all()
+        if free:
+            _mark(tx, key, free, bits, full, now)
+        rows = _marked(tx, key, free).all() if free else []
     return {
         row.instance_id: Reported(key, row.step, row.status == FAILURE, is_news=False, is_done=bool(row.status))
         for row in rows
@@ -169,27 +173,6 @@ def _mark_success(bits: int, full: int, now: float) -> Update:
     reported = _active.c.reported.op("|")(bits)
     status = case((_active.c.status == FAILURE, FAILURE), (reported == full, SUCCESS), else_="")
     return update(_active).values(reported=reported, status=status, reported_at=now)
-
-
-def _succeed_one_by_one(
-    tx: Transaction,
-    handle: str,
-    key: str,
-    names: Sequence[str],
-    bits: int,
-    full: int,
-    places: Sequence[int],
-    members_max: int,
-    gates: int,
-    now: float,
-) -> Sequence[Row[Any]]:
-    """Store the success of members with a statement for each step, on databases whose UPDATE returns no rows."""
-    # The condition of the UPDATE holds for other rows before and after it, so the rows are named.
-    free = _lock_free(tx, handle, key, names, places, members_max, gates).scalars().all()
-    if not free:
-        return []
-    _mark(tx, key, free, bits, full, now)
-    return _marked(tx, key, free).all()
 
 
 _lock_free = prepared(_free_members)
@@ -317,10 +300,9 @@ def report_alarm(tx: Transaction, gates: Sequence[Gate], message: str, now: floa
 def witness(tx: Transaction, key: str, step: int, known: str = "") -> str | None:
     """Return an awaited member of a step; None at the end of the step.
 
-    Call it after the commit: of the last members that report at the same time, at least one then sees the end.
+    Call this after the commit: of the last members that report at the same time, at least one then sees the end.
 
     Args:
-        step: The step.
         known: A former witness to try first: the search for a new one gets slower with each report since the last
             vacuum of the database.
     """

@@ -1,7 +1,7 @@
 """MariaDB and MySQL, by PyMySQL.
 
 They lack notices, named locks that end with the transaction, and information for every user on running transactions.
-Rows of two tables replace these (`schema.servers`).
+Rows of two tables replace these (the last of `schema.records`).
 """
 
 import contextlib
