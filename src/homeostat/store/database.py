@@ -38,6 +38,7 @@ class Transaction(Connection):
         self.database = database
 
     def __enter__(self) -> Self:
+        # Only for mypy: SQLAlchemy declares a plain `Connection`.
         return self
 
     @property
@@ -167,6 +168,7 @@ class Database:
 
         On a server this saves the messages that begin and end transactions, and the checkouts from the pool.
         """
+        # Without UPDATE … RETURNING some statements become several (a lock, the change, a query), within a transaction.
         if self.is_sqlite or not self.engine.dialect.update_returning:
             yield Statements(self.single_read, self.write)
             return
@@ -180,6 +182,7 @@ class Database:
     @contextlib.contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a write transaction, and commit it at the end of the block."""
+        # The turn comes first: a thread that waits in the queue holds no connection of the pool.
         with _as_transient(), self.backend.turn(), Transaction(self) as tx:
             try:
                 with tx.begin():

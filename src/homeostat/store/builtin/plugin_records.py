@@ -53,6 +53,7 @@ def add(tx: Transaction, id: str, kind: str, project: str, token: str, seen: Any
     """
     values = {"id": id, "kind": kind, "project": project, "token": token, "link": "", "object": seen, "secret": inner}
     try:
+        # A savepoint: after an error PostgreSQL refuses every other statement of the transaction.
         with tx.begin_nested():
             tx.execute(insert(_record).values(**values, created_at=now))
     except IntegrityError:

@@ -58,6 +58,7 @@ def take(tx: Transaction, now: float) -> Turn | None:
     The first turn begins after the newest event.
     """
     newest = tx.execute(select(func.max(_event.c.seq))).scalar_one() or 0
+    # Only an existing row can be locked: the first two workers would otherwise both take the bus.
     tx.execute(tx.insert(_bus).values(name=NAME, cursor=newest).on_conflict_do_nothing())
     row = tx.execute(row_lock(select(_bus).where(_this_bus))).one()
     if row.due_at > now:

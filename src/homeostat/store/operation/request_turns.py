@@ -35,6 +35,7 @@ class RequestTurns:
         with self._db.write() as tx:
             row = _locked(tx, service).first()
             if row is None:
+                # Another process may insert the row at the same time: then both wait for the lock of that row.
                 tx.execute(tx.insert(_turn).values(service=service, free_at=0.0).on_conflict_do_nothing())
                 row = _locked(tx, service).one()
             now = tx.now()

@@ -58,6 +58,7 @@ def leave(tx: Transaction, name: str) -> None:
 def forget_dead(tx: Transaction, now: float) -> list[str]:
     """Remove the dead workers from the register, and return their names."""
     silent = select(_worker.c.name).where(_worker.c.seen_at <= now - SILENT_S).order_by(_worker.c.name)
+    # The locking query waits for a report in progress, and then judges by the new time: such a worker stays.
     dead = list(tx.execute(row_lock(silent)).scalars())
     if dead:
         tx.execute(delete(_worker).where(_worker.c.name.in_(dead)))

@@ -62,6 +62,7 @@ def _any_due(now: float) -> Select[Any]:
 
 def take_due(tx: Transaction, now: float, limit: int) -> list[Orphan]:
     """Return the tokens to look for now, and schedule their next look."""
+    # Without a lock: a second worker that looks for the same tokens does no harm.
     rows = list(_due(tx, now, limit))
     if rows:
         _put_off(tx, [row.token for row in rows], now)

@@ -31,6 +31,7 @@ def prepared(build: Callable[P, Executable]) -> Callable[Concatenate[Connection,
     """
     parameters = inspect.signature(build).parameters.values()
     named = [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.KEYWORD_ONLY]
+    # With a suffix, since SQLAlchemy reserves parameters with the names of assigned columns.
     values = [bindparam(f"{value.name}_", type_=Float if value.annotation is float else None) for value in named]
     keys = [parameter.key for parameter in values]
     built: dict[tuple[tuple[str, Any], ...], Executable] = {}

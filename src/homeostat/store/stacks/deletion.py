@@ -137,6 +137,7 @@ def delete_many(
     plain = (table.c.snapshot.is_(None), table.c.lock.is_(None), table.c.spares.is_(None), table.c.deleted_at.is_(None))
     conditions = (table.c.parent_id == parent_id, table.c.parent_key.in_(times_s), *plain)
     lock_order.take_stacks(tx, *conditions)
+    # Read only under the lock: until then another transaction may still change the rows.
     chosen = select(table).where(*conditions).order_by(table.c.revision, table.c.id)
     rows = typed.rows(StackRow, tx.execute(chosen)).all()
     lock_order.take_shards(tx, schema.shard.c.stack_id.in_([row.id for row in rows]))

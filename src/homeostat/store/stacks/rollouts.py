@@ -80,6 +80,7 @@ def of_group(tx: Transaction, key: str) -> Rollout | None:
 
 def lock(tx: Transaction, key: str) -> Rollout | None:
     """Return a rollout with its row and the shard of its group locked; None if it is gone."""
+    # Read without a lock first, for the shard, whose lock comes before that of the rollout.
     unlocked = of_group(tx, key)
     if unlocked is None:
         return None
@@ -94,6 +95,7 @@ def lock(tx: Transaction, key: str) -> Rollout | None:
 def lock_stacks(tx: Transaction, stack_id: str) -> list[str]:
     """Lock a stack and its ancestors, whose actions have no deadline during a rollout."""
     table, ids, above = schema.stack, [], stack_id
+    # Read upwards without locks, since the order of locks begins at the root (ADR 0057).
     while above:
         ids.append(above)
         above = tx.execute(select(table.c.parent_id).where(table.c.id == above)).scalar() or ""

@@ -92,6 +92,7 @@ def _check(row: StackState, values: Mapping[str, Any]) -> None:
 
 @cache
 def _changing(columns: tuple[str, ...]) -> UpdateBase:
+    # Prefixed, since SQLAlchemy reserves parameters with the names of assigned columns.
     changed: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
     return update(schema.stack).where(schema.stack.c.id == bindparam("this")).values(changed)
 

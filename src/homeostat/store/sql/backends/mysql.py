@@ -49,6 +49,7 @@ class MySQL(Backend):
             make_url(url).set(drivername=mysql_dialect.DRIVER),
             pool_size=pool_size,
             max_overflow=20,
+            # The server ends silent sessions (see `_connected`): the pool notices before their next use.
             pool_pre_ping=True,
             connect_args=arguments,
         )
