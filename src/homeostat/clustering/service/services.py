@@ -39,7 +39,7 @@ class Clustering:
         self.profiles = specs.profiles(db, self.check_profile)
         self.policies = specs.policies(db, self.check_policy)
         self.clusters = ClusterService(db, stack_service)
-        self.sizing = Sizing(db)
+        self.sizing = Sizing()
         self.nodes = NodeService(db, stack_service, self.clusters)
         self.adopter = Adopter(db, stack_service, self.profiles)
         self.hook_waits = LifecycleHooks(db, self.clusters)

@@ -23,7 +23,7 @@ from homeostat.model.errors import Rejected
 from homeostat.model.intent import left_alone_for
 from homeostat.model.status import Status
 from homeostat.store import schema
-from homeostat.store.database import Database, Transaction
+from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import ClusterRow
 from homeostat.store.shards import away
 from homeostat.store.sql import typed
@@ -41,9 +41,6 @@ class NamedRule:
 
 class Sizing:
     """Builds the changes of the sizes of clusters."""
-
-    def __init__(self, db: Database) -> None:
-        self._db = db
 
     def resize(self, tx: Transaction, cluster: ClusterRow, request: Resize) -> ClusterChange:
         """Return the change for a resize.
