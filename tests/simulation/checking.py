@@ -22,7 +22,7 @@ from tests.simulation.health_faults import HealthFaults, PlaceFaults, weather_of
 from tests.simulation.health_keeping import NETWORK, preserving
 from tests.simulation.health_policies import Spec, amended, prescribed, recovers_all, sees, with_urls
 from tests.simulation.health_rows import Member, read
-from tests.simulation.parts import Part
+from tests.simulation.parts import Act, Part
 from tests.simulation.places import asks_urls, places_of, with_places
 from tests.simulation.taking import Takers
 from tests.simulation.templates import GROUP
@@ -58,7 +58,7 @@ class PolicyUsers(Part):
 
     def begin(self) -> None:
         self._faults = self.world.part(HealthFaults)
-        often = [
+        often: list[tuple[float, Act]] = [
             *((0.7, self._scale), (0.7, self._change), (0.1, self._delete), (0.5, self._check), (0.3, self._switch)),
             *((1.0, self._attach), (0.5, self._detach), (0.5, self._toggle), (0.7, self._mark), (1.0, self._approve)),
             *((0.4, self._lock), (0.4, self._unlock), (0.4, self._suspend), (0.4, self._resume)),
