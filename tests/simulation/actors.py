@@ -1,10 +1,9 @@
 """Processes that can be stopped at every store and cloud call: killed there, frozen and thawed much later, cut off."""
 
-import random
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import greenlet
 from taskflow.exceptions import JobFailure, UnclaimableJob
@@ -12,7 +11,7 @@ from taskflow.exceptions import JobFailure, UnclaimableJob
 from homeostat.builtin.cloud import Records
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
-from homeostat.clock import AgreedClock, Entropy
+from homeostat.clock import AgreedClock
 from homeostat.clouds.combined import JoinedCloud
 from homeostat.clouds.outbound import Outbound
 from homeostat.clouds.port import ChangeNotice, Cloud
@@ -25,9 +24,9 @@ from homeostat.convergence.members.rollouts import RolloutEngine
 from homeostat.convergence.members.scaling import Scaling
 from homeostat.model.errors import Rejected, Superseded, Transient
 from homeostat.plugins.cloud import PluginClouds
-from homeostat.plugins.resource import Resource
 from homeostat.services.actions import StackActions
 from homeostat.services.marks import Marks
+from homeostat.services.pipeline.prerequisites import Prerequisites
 from homeostat.services.quotas import Quotas
 from homeostat.services.snapshots import Snapshots
 from homeostat.services.stacks import StackService
@@ -38,7 +37,9 @@ from homeostat.store.shards import leases
 from homeostat.store.shards.leases import Lease
 from homeostat.store.sql import timeline
 from homeostat.store.sql.timeline import KeptTime
-from tests.simulation.watched import WatchedDatabase
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
 
 URL = "http://api.test:8004"
 TIMEOUT_S = 900.0
@@ -242,23 +243,23 @@ class Process:
     frozen_until, cut_off_until — times of the world.
     """
 
-    def __init__(self, name: str, db: Database, clock: VirtualClock, rng: random.Random) -> None:
+    def __init__(self, name: str, world: "World") -> None:
         self.name = name
-        self.clock = SkewedClock(clock)
+        self.clock = SkewedClock(world.clock)
         self.deadly = 0.0
         self.flaky = 0.0
         self.frozen_until = 0.0
         self.cut_off_until = 0.0
         self.actors: list[Actor] = []
-        self.db: Any = Interruptible(db, self.clock, self._strikes)
-        self._plain_db = db
-        self.rng = rng
-        self._world = clock
+        self.db: Any = Interruptible(world.db, self.clock, self._strikes)
+        self._plain_db = world.db
+        self.rng = world.rng
+        self._world = world
 
     def _strikes(self) -> None:
         if self.rng.random() < self.deadly:
             raise Killed
-        if self._world.time < self.cut_off_until or self.rng.random() < self.flaky:
+        if self._world.clock.time < self.cut_off_until or self.rng.random() < self.flaky:
             raise Transient("the database does not answer")
 
     @property
@@ -267,7 +268,7 @@ class Process:
 
     @property
     def ready(self) -> bool:
-        return self.frozen_until <= self._world.time and self.alive
+        return self.frozen_until <= self._world.clock.time and self.alive
 
     def wanted(self, *, due: bool) -> bool:
         """Has an idle thread of it anything to do? due — a pass, a look or a sweep is."""
@@ -292,48 +293,37 @@ class Process:
 class Worker(Process):
     """A worker: one or two threads of passes, one that observes and sweeps.
 
-    Takes: clouds — by project; plugin_types — classes with handlers, by type; urls — how it reaches those that users
-    name. notices — those of the cloud that this worker has not read yet; superseded — how many of its passes a newer
-    owner has ended.
+    Takes: urls — how it reaches those that users name. notices — those of the cloud that this worker has not read yet;
+    superseded — how many of its passes a newer owner has ended.
     """
 
-    def __init__(
-        self,
-        name: str,
-        db: WatchedDatabase,
-        clouds: Mapping[str, SimulatedCloud],
-        clock: VirtualClock,
-        entropy: Entropy,
-        rng: random.Random,
-        plugin_types: Mapping[str, type[Resource]] | None = None,
-        urls: Urls = Urls(),
-    ) -> None:
-        super().__init__(name, db, clock, rng)
-        self._watched = db
+    def __init__(self, name: str, world: "World", urls: Urls) -> None:
+        super().__init__(name, world)
+        self.urls = urls
         self.limits = Limits(
             lease_s=5.0,
-            slice_s=rng.choice((1e9, 0.3)),
-            batch=rng.choice((1, 3, 50)),
+            slice_s=self.rng.choice((1e9, 0.3)),
+            batch=self.rng.choice((1, 3, 50)),
             look_steady_s=20.0,
             stack_timeout_s=TIMEOUT_S,
         )
         self.notices: deque[ChangeNotice] = deque()
-        own = Records(self.db, entropy, URL)
+        own = Records(self.db, world.entropy, URL, world.stack_users(self.db))
         views: dict[str, Any] = {
             project: JoinedCloud(cast(Cloud, InterruptibleCloud(cloud)), own.of(project))
-            for project, cloud in clouds.items()
+            for project, cloud in world.clouds.items()
         }
-        if plugin_types:
-            plugins = PluginClouds(self.db, plugin_types, views.__getitem__)
+        if world.plugin_types:
+            plugins = PluginClouds(self.db, world.plugin_types, views.__getitem__)
             views = {project: JoinedCloud(cloud, plugins.of(project)) for project, cloud in views.items()}
-        now = ProcessClock(self.db.agreed_now, clock)
-        self._engine = build_engine(self.db, views.__getitem__, now, entropy, self.limits, urls=urls)
-        self.reconciler = self._engine.reconciler
+        now = ProcessClock(self.db.agreed_now, world.clock)
+        self.engine = build_engine(self.db, views.__getitem__, now, world.entropy, self.limits, urls=urls)
+        self.reconciler = self.engine.reconciler
         self.superseded = 0
         self._count_superseded()
         lost = self.reconciler.lost
         self._board = ShardBoard("shards", {"database": self.db, "lease_s": self.limits.lease_s, "lost": lost})
-        self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(rng.randint(1, 2))]
+        self.actors = [Actor(f"{name}.pass{number}", self._pass) for number in range(self.rng.randint(1, 2))]
         self.actors.append(Actor(f"{name}.look", self._look))
 
     def _count_superseded(self) -> None:
@@ -363,60 +353,58 @@ class Worker(Process):
             return
 
     def _look(self) -> None:
+        for part in self._world.parts:
+            part.looks(self)
+        self._look_around()
+        for part in self._world.parts:
+            part.looked(self)
+
+    def _look_around(self) -> None:
         try:
             if self.notices:
-                self._engine.observer.notice([self.notices.popleft()])
+                self.engine.observer.notice([self.notices.popleft()])
             else:
-                self._engine.observer.round()
-                self._engine.observer.sweep()
-                self._engine.snapshot_collector.round()
-                if self._watched.is_checked():
-                    self._engine.health.round()
+                self.engine.observer.round()
+                self.engine.observer.sweep()
+                self.engine.snapshot_collector.round()
+                if self._plain_db.is_checked():
+                    self.engine.health.round()
         except Transient:
             return
 
     def beat(self) -> None:
         """The heartbeat: a transaction of its own, between two calls of the other threads."""
-        if self.reconciler.leases and self._world.time >= self.cut_off_until:
+        if self.reconciler.leases and self._world.clock.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
                 leases.renew_all(tx, self.reconciler.leases, tx.now(), self.limits.lease_s)
-        if self._world.time >= self.cut_off_until:
+        if self._world.clock.time >= self.cut_off_until:
             with self._plain_db.write() as tx:
                 self.db.note_time(tx)
             self.reconciler.lost.acquit(self._plain_db, self.name, self.reconciler.leases)
 
 
-Request = Callable[[StackService], object]
-
-
 class Api(Process):
-    """An API process: its threads serve requests; a purge is one more.
+    """An API process: its threads serve requests; a purge is one more."""
 
-    Takes: note — called for refused requests.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        db: Database,
-        clock: VirtualClock,
-        entropy: Entropy,
-        rng: random.Random,
-        note: Callable[[str], None],
-    ) -> None:
-        super().__init__(name, db, clock, rng)
-        self.requests: deque[Request] = deque()
+    def __init__(self, name: str, world: "World") -> None:
+        super().__init__(name, world)
+        self.requests: deque[Callable[[Api], object]] = deque()
         # No name is looked up: what is asked by URL in these worlds answers by itself.
         outbound = Outbound(resolve=lambda *_: ["8.8.8.8"])
-        self.stack_service = StackService(self.db, entropy, Quotas(timeout_s=TIMEOUT_S), outbound=outbound)
+        self.stack_service = StackService(
+            self.db,
+            world.entropy,
+            Quotas(timeout_s=TIMEOUT_S),
+            prerequisites=Prerequisites(None, makes_users=True),
+            outbound=outbound,
+        )
         self.actions = StackActions(self.db, TIMEOUT_S)
         self.snapshots = Snapshots(self.db, self.stack_service)
         self.marks = Marks(self.db)
         self.moving = StackTransfer(self.db, self.stack_service)
-        self._scaling = Scaling(self.db, clock, Quotas().resources_max, TIMEOUT_S)
+        self._scaling = Scaling(self.db, world.clock, Quotas().resources_max, TIMEOUT_S)
         self.signals = self.receiver()
         self.reports = MemberReports(self.db)
-        self._note = note
         self.actors = [Actor(f"{name}.{number}", self._serve) for number in range(2)]
 
     def receiver(self) -> Signals:
@@ -428,18 +416,18 @@ class Api(Process):
 
     def purge(self, older_than_s: float, events_max: int) -> None:
         """Ask for the removal of what was deleted so long ago."""
-        self.requests.append(lambda _: self._purge(Rules(self._world.time - older_than_s, events_max)))
+        self.requests.append(lambda _: self._purge(Rules(self._world.clock.time - older_than_s, events_max)))
 
     def _purge(self, rules: Rules) -> None:
         removed = purge(self.db, rules)
-        self._note(f"purged {removed}")
+        self._world.note(f"purged {removed}")
 
     def _serve(self) -> None:
         if not self.requests:
             return
         try:
-            self.requests.popleft()(self.stack_service)
+            self.requests.popleft()(self)
         except Rejected as error:
-            self._note(f"refused: {error}")
+            self._world.note(f"refused: {error}")
         except Transient as error:
-            self._note(f"not served: {error}")
+            self._world.note(f"not served: {error}")

@@ -1,10 +1,9 @@
 """Healing that is held back: a share of a stack at a time, and only with consent where that is wanted.
 
-`Governor` is what users do about it, `HealingInvariants` is what must hold of every commit (ADR 0046).
+`Governors` are what users do about it, `HealingInvariants` is what must hold of every commit (ADR 0046).
 """
 
 import json
-import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,29 +16,34 @@ from homeostat.planner.policies.healing import CONSENT
 from homeostat.resources.registry import kind_of
 from homeostat.services.actions import ConvergenceSettings, StackActions
 from homeostat.store.stacks import stacks, views
+from tests.simulation.disturbances import Disturbances
+from tests.simulation.parts import Part
+from tests.simulation.users import Users
 
 if TYPE_CHECKING:
     from tests.simulation.rows import Committed, Row, Shard, Stack
-    from tests.simulation.trouble import TroubledWorld
 
 Pair = tuple["Row | None", "Row | None"]
 
 
-class Governor:
-    """Users who say how much may be healed at a time and what only with their consent, and who give it. rng — of its
-    own, so that worlds without this stay as they are."""
+class Governors(Part):
+    """Users who say how much may be healed at a time and what only with their consent, and who give it.
 
-    def __init__(self, world: "TroubledWorld", rng: random.Random) -> None:
-        self._world = world
-        self._rng = rng
+    Takes: certain — whether they are in all worlds.
+    """
 
-    def acts(self) -> list[tuple[float, Callable[[], None]]]:
-        """With their weights."""
-        return [(6.0, self._govern), (3.0, self._release)]
+    def __init__(self, *, certain: bool) -> None:
+        self._certain = certain
+
+    def begin(self) -> None:
+        self._dice, self._users = self.dice("governor"), self.world.part(Users)
+        if self._dice.random() < 0.3 or self._certain:
+            disturb = self.world.part(Disturbances).disturb_thing
+            self.world.acts += [(6.0, self._govern), (3.0, self._release), (8.0, self._users.mark), (8.0, disturb)]
 
     def _govern(self) -> None:
         """Of a stack, mostly that it needs consent; or of one resource, whatever its stack does."""
-        rng, rows = self._rng, sorted((row.stack_id, row.name) for row in self._world.rows())
+        rng, rows = self._dice, sorted((row.stack_id, row.name) for row in self.world.rows())
         if not rows:
             return
         stack_id, name = rng.choice(rows)
@@ -48,50 +52,49 @@ class Governor:
         if rng.random() < 0.7:
             share = {"share": rng.choice((0.01, 0.01, 0.5, 1.0))} if rng.random() < 0.5 else {}
             switches = ConvergenceSettings(healing={"policy": policy, **share})
-        self._world.act_on(lambda actions: actions.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
+        self._users.ask(lambda api: api.actions.switch(stack_id, switches), f"govern {stack_id[:6]} {switches}")
 
     def _release(self) -> None:
         waiting = self._waiting_for_consent()
         if waiting:
-            stack_id, name = self._rng.choice(waiting)
-            self._world.mended.add(stack_id)
-            self._world.act_on(
-                lambda actions: actions.converge(stack_id, name), f"agree to another {name} of {stack_id[:6]}"
-            )
+            stack_id, name = self._dice.choice(waiting)
+            self.world.mended.add(stack_id)
+            story = f"agree to another {name} of {stack_id[:6]}"
+            self._users.ask(lambda api: api.actions.converge(stack_id, name), story)
 
     def _waiting_for_consent(self) -> list[tuple[str, str]]:
         """Stacks and names of what waits for consent, and has not got it; what does not stand for its name, since it
         has a successor, or was one that was rolled back, does not, though it may have to stay."""
-        waiting = (row for row in self._world.rows() if needs_consent(row) and _is_open(row))
+        waiting = (row for row in self.world.rows() if needs_consent(row) and _is_open(row))
         return sorted((row.stack_id, row.name) for row in waiting if self._is_current(row))
 
     def _is_current(self, row: Any) -> bool:
-        with self._world.db.read() as tx:
+        with self.db.read() as tx:
             stack = stacks.get(tx, row.stack_id)
             assert stack is not None
             found, _ = views.resources(tx, stack.id, [row.name])
             current = current_row([each for each in found.values() if each.name == row.name], stacks.facts(stack))
         return current is not None and current.key == row.key
 
-    def check(self) -> None:
+    def rested(self) -> None:
         """Everything has consent. (What the service would then do is checked at rest.)"""
         waiting = self._waiting_for_consent()
         assert not waiting, f"consent could not be given to {waiting}"
 
-    def release_all(self) -> None:
+    def last_word(self) -> None:
         """Consent is given to everything, as soon as it may be."""
         free = {
             stack.id
-            for stack in self._world.all_stacks()
+            for stack in self.world.all_stacks()
             if stack.deleted_at is None and stack.lock is None and not stack.suspended
         }
-        waiting = (row for row in self._world.rows() if _is_marked(row) and _is_open(row))
+        waiting = (row for row in self.world.rows() if _is_marked(row) and _is_open(row))
         marked = {(row.stack_id, row.name) for row in waiting if self._is_current(row)}
         for stack_id, name in sorted({*self._waiting_for_consent(), *marked}):
             if stack_id in free:
-                self._world.note(f"agree to another {name} of {stack_id[:6]} at last")
-                self._world.mended.add(stack_id)
-                StackActions(self._world.db, 900.0).converge(stack_id, name)
+                self.note(f"agree to another {name} of {stack_id[:6]} at last")
+                self.world.mended.add(stack_id)
+                StackActions(self.db, 900.0).converge(stack_id, name)
 
 
 def needs_consent(row: Any) -> bool:

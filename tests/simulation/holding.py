@@ -5,8 +5,9 @@ from typing import Any
 
 from homeostat.model.status import Action, Status
 from homeostat.resources.registry import kind_of
+from tests.simulation.parts import Part
 from tests.simulation.templates import SERVER, VOLUME, Resources, TemplateMutator
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.users import Users
 
 PORT = "OS::Neutron::Port"
 
@@ -84,23 +85,16 @@ class HoldingGardener(TemplateMutator):
         return max((each["get_resource"] for each in ports if isinstance(each, dict)), default="")
 
 
-class HoldingWorld(TroubledWorld):
-    """In the end every server of a complete stack has its own ports, addresses and volumes.
+class Holding(Part):
+    """In the end every server of a complete stack has its own ports, addresses and volumes."""
 
-    held — servers that had some in the end.
-    """
+    def begin(self) -> None:
+        self.world.part(Users).gardener = HoldingGardener(self.rng, nested=self.world.seed % 2 == 0)
 
-    held = 0
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = HoldingGardener(self.rng, nested=seed % 2 == 0)
-
-    def settle(self, within_s: float = 7200.0) -> None:
-        super().settle(within_s)
-        things = self.things()
-        complete = {each.id for each in self.all_stacks() if each.status == Status.COMPLETE and each.lock is None}
-        for row in self.rows():
+    def rested(self) -> None:
+        things, stacks = self.world.things(), self.world.all_stacks()
+        complete = {each.id for each in stacks if each.status == Status.COMPLETE and each.lock is None}
+        for row in self.world.rows():
             at_rest = row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE)
             if row.stack_id in complete and at_rest and row.handle in things:
                 self._check_held(row, things[row.handle])
@@ -115,7 +109,7 @@ class HoldingWorld(TroubledWorld):
             wanted = [each.get("port") or each.get("fixed_ip") for each in values["networks"]]
             has = [each.get("port") or each.get("fixed_ip") for each in thing["networks"]]
             assert has == wanted, f"{place} is to have {wanted}, and has {has}"
-            self.held += 1
+            self.world.happened["holds"] += 1
         if kind_of(row.type) == "port" and values.get("fixed_ips"):
             addresses = [each["ip_address"] for each in thing["fixed_ips"]]
             assert addresses == [each["ip_address"] for each in values["fixed_ips"]], f"{place} has {addresses}"

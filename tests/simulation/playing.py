@@ -16,58 +16,70 @@ import os
 import resource
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
-from tests.simulation.governing import Healed
 from tests.simulation.regressions import REGRESSIONS
-from tests.simulation.trouble import TroubledWorld
-from tests.simulation.world import SimulatedWorld
+from tests.simulation.trouble import troubled
+from tests.simulation.world import World
 
 MAIN = "ring"
 """The ring with every sort of trouble."""
 REPORT_EVERY_S = 10.0
-AnyWorld = TypeVar("AnyWorld", bound=SimulatedWorld)
 
 
 class Played(NamedTuple):
-    """What one seed gave: the story, and how much trouble there was."""
+    """What one seed gave: the story, and how often what happened."""
 
     lines: list[str]
-    kills: int
-    superseded: int
-    deletions: int
-    snapshots: int
-    cleared: int
-    renewed: int
-    restored: int
-    adopted: int
-    maintained: int
-    held: int
-    healed: Healed
-    proved: int
-    unkept: int
+    happened: Counter[str]
 
-    @property
-    def clock_steps(self) -> int:
-        return self._lines_with("clock of the database")
 
-    @property
-    def losses(self) -> int:
-        """How often several things vanished in one moment."""
-        return self._lines_with("vanish at once")
+class Ring:
+    """One sort of worlds.
 
-    @property
-    def repeated_marks(self) -> int:
-        return self._lines_with("once more")
+    Takes: name — as its tests are named; world — makes the one of a seed, perhaps with options.
+    """
 
-    def _lines_with(self, text: str) -> int:
-        return sum(text in line for line in self.lines)
+    def __init__(self, name: str, world: Callable[..., World]) -> None:
+        self.name = name
+        self._world = world
+        self.played = cache(self.play)
+
+    def play(self, seed: int, **options: Any) -> Played:
+        """Fails: AssertionError with what happened and how to replay it."""
+        with with_story(self._world(seed, **options), seed, replay(seed, self.name)) as world:
+            world.run()
+        return Played(world.story.lines, world.happened)
+
+    def play_until(self, seeds: Iterable[int], at_least: Mapping[str, int], **options: Any) -> None:
+        """Play seeds until enough has happened in their worlds together: what one of them holds changes with the
+        service. at_least — what has to happen, and how often.
+
+        Fails: AssertionError with what is not enough after all seeds.
+        """
+        left = dict(at_least)
+        for seed in seeds:
+            happened = self.played(seed, **options).happened
+            left = {name: rest - happened[name] for name, rest in left.items()}
+            if all(rest <= 0 for rest in left.values()):
+                return
+        short = {name: f"{at_least[name] - rest} of {at_least[name]}" for name, rest in left.items() if rest > 0}
+        raise AssertionError(f"not enough happens in these worlds: {short}")
+
+
+RING = Ring(MAIN, troubled)
+
+
+def seeds_to_play(count: int) -> range:
+    """So many, from the first; `HOMEOSTAT_SEEDS=1000` plays more, `HOMEOSTAT_FIRST_SEED=4711` others."""
+    first = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+    return range(first, first + int(os.environ.get("HOMEOSTAT_SEEDS", count)))
 
 
 def replay(seed: int, ring: str = MAIN) -> str:
@@ -78,13 +90,13 @@ def replay(seed: int, ring: str = MAIN) -> str:
 def rings() -> list[str]:
     """The names of all rings: each is a file of tests, one of which plays one seed."""
     files = sorted(Path(__file__).parent.glob("test_*.py"))
-    return [file.stem.removeprefix("test_") for file in files if "HOMEOSTAT_SEEDS" in file.read_text()]
+    return [file.stem.removeprefix("test_") for file in files if "seeds_to_play(" in file.read_text()]
 
 
 def player(ring: str) -> Callable[[int], object]:
     """What plays one seed of a ring, and fails where an invariant is broken."""
     if ring == MAIN:
-        return play
+        return RING.play
     tests = vars(import_module(f"tests.simulation.test_{ring}")).values()
     (invariant,) = [test for test in tests if any(mark.args[0] == "seed" for mark in _parametrized(test))]
     return cast(Callable[[int], object], invariant)
@@ -95,7 +107,7 @@ def _parametrized(test: object) -> list[Any]:
 
 
 @contextmanager
-def with_story(world: AnyWorld, seed: int, replay: str = "") -> Iterator[AnyWorld]:
+def with_story(world: World, seed: int, replay: str = "") -> Iterator[World]:
     """Close a world in the end. replay — the command that plays it again.
 
     Fails: AssertionError with the seed and all that happened in the world, where what is done with it fails.
@@ -107,42 +119,6 @@ def with_story(world: AnyWorld, seed: int, replay: str = "") -> Iterator[AnyWorl
             again = [f"replay: {replay}"] if replay else []
             lines = [f"seed {seed}: {str(error) or repr(error)}", *world.story.lines, *again]
             raise AssertionError("\n".join(lines)) from error
-
-
-def play(seed: int, **sorts: bool) -> Played:
-    """sorts — of trouble, see `TroubledWorld`. Fails: AssertionError with what happened and how to replay it."""
-    with with_story(TroubledWorld(seed, **sorts), seed, replay(seed)) as world:
-        world.run()
-    watcher = world.watcher
-    judged = (watcher.deletions, watcher.snapshots, world.cleared, len(watcher.renewed), world.restored, world.adopted)
-    maintained = (watcher.maintained, watcher.held, watcher.healing.healed, world.doubters.proved, world.unkept.left)
-    return Played(world.story.lines, world.kills, world.superseded, *judged, *maintained)
-
-
-def _field(world: Any, name: str) -> int:
-    return int(attrgetter(name)(world))
-
-
-def play_until(
-    play: Callable[[int], Any],
-    seeds: Iterable[int],
-    at_least: Mapping[str, int],
-    count: Callable[[Any, str], int] = _field,
-) -> None:
-    """Play seeds until their worlds have shown enough together: what one of them holds changes with the service.
-
-    at_least — what is counted -> the sum that is enough; count — how often it is in what `play` gives: by default the
-    field of that name, dotted where it lies deeper.
-    Fails: AssertionError with what is not enough after all seeds.
-    """
-    left = dict(at_least)
-    for seed in seeds:
-        world = play(seed)
-        left = {name: rest - count(world, name) for name, rest in left.items()}
-        if all(rest <= 0 for rest in left.values()):
-            return
-    short = {name: f"{at_least[name] - rest} of {at_least[name]}" for name, rest in left.items() if rest > 0}
-    raise AssertionError(f"not enough happens in these worlds: {short}")
 
 
 class Ended(NamedTuple):

@@ -1,4 +1,4 @@
-"""The world of rollouts: members that report late, twice, out of turn or never, users who steer, and what befalls a
+"""Rollouts: members that report late, twice, out of turn or never, users who steer, and what befalls a
 rollout in the middle."""
 
 import copy
@@ -15,13 +15,17 @@ from homeostat.model.rollout import RolloutState
 from homeostat.model.status import Action, Status
 from homeostat.resources.families.scaling_policies import POLICY_KIND
 from homeostat.resources.families.wait_conditions import HANDLE as HANDLE_KIND
-from homeostat.services.stacks import StackService
 from homeostat.store.stacks import revisions
-from tests.simulation.actors import Killed, Worker
+from tests.simulation.actors import Api, Killed, Worker
+from tests.simulation.caretaking import Caretakers
+from tests.simulation.disturbances import Disturbances
+from tests.simulation.doubting import Doubters
+from tests.simulation.parts import Part
 from tests.simulation.rolling_templates import CONDITION, FLEET, FLEETS, Roller
 from tests.simulation.rollout_invariants import Rolling, RolloutInvariants
 from tests.simulation.templates import DesiredStack
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.trouble import Trouble
+from tests.simulation.users import Users
 
 ROLLOUTS, FLEET_STEPS = 4, 1500
 """Rollouts of fleets in one world, and the steps in which there are to be so many."""
@@ -37,77 +41,71 @@ SILENT = {"well": 40, "failing": 5, "mute": 20, "changing": 15, "late": 20}
 Body = dict[str, Any]
 
 
-class RollingWorker(Worker):
-    """One that makes rollouts go on, too, and scales groups whose signals had to wait. died — called when it is killed
-    while it does that; ask — answers in place of URLs."""
+class Rollouts(Part):
+    """Groups whose members get something new in steps. invariants — of rollouts; roller — what grows such groups."""
 
-    died: Callable[[], None]
-    ask: Callable[[str], str]
-
-    def _look(self) -> None:
-        super()._look()
-        self._engine.rollouts._ask = self.ask
-        try:
-            self._engine.rollouts.round()
-            self._engine.scaling.round()
-        except Transient:
-            return
-        except Killed:
-            self.died()
-            raise
-
-
-class RollingWorld(TroubledWorld):
-    """invariants — of rollouts; reported — signals that were answered."""
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.steps = self.rng.choice((30, 60, 250))
-        self._mutator = self._roller = Roller(self.rng, nested=True)
-        self._acts += [(25.0, self._report_anything), (4.0, self._steer)]
-        self.invariants = RolloutInvariants(self.db, lambda: self.clock.time)
-        self.db.on_commit = self._committed
-        self.reported = 0
-        self.doubters.amid_updates = True
+    def __init__(self) -> None:
         self._fleets: set[str] = set()
         self._tempers: dict[tuple[str, float, str], str] = {}
 
-    def _committed(self) -> None:
-        self.watcher.committed()
+    def begin(self) -> None:
+        self.world.part(Trouble).steps = self.rng.choice((30, 60, 250))
+        self._users, self._disturbances = self.world.part(Users), self.world.part(Disturbances)
+        self._users.gardener = self.roller = self.grown()
+        self.world.acts += [(25.0, self._report_anything), (4.0, self._steer)]
+        self.invariants = self.judged()
+        self._doubters = self.world.part(Doubters)
+        self._doubters.amid_updates = True
+
+    def grown(self) -> Roller:
+        return Roller(self.rng, nested=True)
+
+    def judged(self) -> RolloutInvariants:
+        return RolloutInvariants(self.db, lambda: self.clock.time)
+
+    def committed(self) -> None:
         self.invariants.committed()
 
-    def _worker(self) -> Worker:
-        self._born += 1
-        name = f"w{self._born}"
-        worker = RollingWorker(name, self.db, self.clouds, self.clock, self.entropy, self.rng, self.plugin_types)
-        worker.died = lambda: self.invariants.note("killed while a rollout goes on")
-        worker.ask = self._ask
-        return worker
+    def check(self) -> None:
+        assert not self.invariants.wrong, "; ".join(self.invariants.wrong)
+
+    # -- workers -----------------------------------------------------------------------------------------------------
+
+    def hired(self, worker: Worker) -> None:
+        worker.engine.rollouts._ask = self._ask
+
+    def looked(self, worker: Worker) -> None:
+        """Rollouts go on, and groups scale whose signals had to wait."""
+        try:
+            worker.engine.rollouts.round()
+            worker.engine.scaling.round()
+        except Transient:
+            return
+        except Killed:
+            self.invariants.note("killed while a rollout goes on")
+            raise
 
     def _ask(self, url: str) -> str:
+        """Answer in place of URLs."""
         (answer,) = self.rng.choices(("200", "503", "404"), (40, 3, 1))
         self.invariants.asked(greenlet.getcurrent(), answer)
         return answer
 
     def next_due(self) -> float | None:
         (due,) = self.db.raw.execute(DUE).fetchone()
-        times = [at for at in (super().next_due(), due) if at is not None]
-        return min(times, default=None)
+        return float(due) if due is not None else None
 
-    def check(self) -> None:
-        super().check()
-        assert not self.invariants.wrong, "; ".join(self.invariants.wrong)
-
-    def check_rollouts(self) -> None:
+    def ended(self) -> None:
         """What is complete has the metadata of its template, unless its stack was suspended or failed in the middle."""
-        stopped = {each.id for each in self.all_stacks() if each.suspended or each.status == Status.FAILED}
-        for row in self.rows():
+        self.world.happened.update(self.invariants.happened)
+        stopped = {each.id for each in self.world.all_stacks() if each.suspended or each.status == Status.FAILED}
+        for row in self.world.rows():
             if row.type in FLEETS and row.status == Status.COMPLETE and row.stack_id not in stopped:
                 assert row.new_metadata is None, f"{row.name} is complete, and its members wait for metadata"
                 self._check_wanted(row)
 
     def _check_wanted(self, row: Any) -> None:
-        stack = next(each for each in self.all_stacks() if each.id == row.stack_id)
+        stack = next(each for each in self.world.all_stacks() if each.id == row.stack_id)
         with self.db.read() as tx:
             template = revisions.content_of(tx, stack.id, stack.revision).template
         if row.stack_id in self._fleets and stack.complete_revision == stack.revision:
@@ -118,7 +116,6 @@ class RollingWorld(TroubledWorld):
 
     def disturb(self) -> None:
         """After the trouble of all rings, fleets that get one metadata after the other, and trouble in the middle."""
-        super().disturb()
         self._clear_up()
         for _ in range(2):
             self._create_fleet()
@@ -129,36 +126,34 @@ class RollingWorld(TroubledWorld):
 
     def _clear_up(self) -> None:
         """Most of the trouble so far is over, so that there are fleets to roll out to."""
-        for _, end in self._ends:
-            end()
-        self._ends.clear()
+        self.world.end_all()
         if self.rng.random() < 0.7:
-            self._usual = Faults()
-        for cloud in self.clouds.values():
-            cloud.behaviour.quota, cloud.behaviour.faults = None, self._usual
-        for process in self.processes:
+            self.world.usual = Faults()
+        for cloud in self.world.clouds.values():
+            cloud.behaviour.quota, cloud.behaviour.faults = None, self.world.usual
+        for process in self.world.processes:
             process.calm()
-        self.replace_dead()
+        self.world.replace_dead()
 
     def _create_fleet(self) -> None:
-        name, desired = f"fleet{self._created}", self._roller.fleet()
-        self._created += 1
-        project, disable_rollback = self.rng.choice(self.projects), self.rng.random() < 0.7
+        name, desired = self._users.new_name("fleet"), self.roller.fleet()
+        project, disable_rollback = self.rng.choice(self.world.projects), self.rng.random() < 0.7
 
-        def create(stack_service: StackService) -> None:
-            stack_id = stack_service.create(project, None, name, desired.request(disable_rollback=disable_rollback))
-            self._desired[stack_id] = desired
+        def create(api: Api) -> None:
+            request = desired.request(disable_rollback=disable_rollback)
+            stack_id = api.stack_service.create(project, None, name, request)
+            self._users.desired[stack_id] = desired
             self._fleets.add(stack_id)
 
-        self._request(create, f"create {project}/{name} {desired}")
+        self._users.ask(create, f"create {project}/{name} {desired}")
 
     def _go_on(self) -> None:
         rng = self.rng
-        self._end_outages()
+        self.world.end_outages()
         if rng.random() < 0.05:
-            self.replace_dead()
+            self.world.replace_dead()
         if rng.random() < 0.03:
-            self._free()
+            self.world.part(Caretakers).free()
         under_way = self.invariants.under_way()
         if under_way and rng.random() < 0.03:
             self._befall(under_way)
@@ -166,25 +161,18 @@ class RollingWorld(TroubledWorld):
             self._report_next()
         elif rng.random() < 0.06:
             self._turn()
-        if not self.step():
-            self._pass_time()
-        self.clock.time += rng.choice((0.0, 0.0, 0.01, 0.1, 0.5))
+        self.world.step_or_wait(0.0, 0.0, 0.01, 0.1, 0.5)
 
     def _turn(self) -> None:
         """A user wants other metadata for a fleet of which nothing goes on."""
-        busy = {each.id for each in self.all_stacks() if each.status == Status.IN_PROGRESS or each.deleted_at}
+        busy = {each.id for each in self.world.all_stacks() if each.status == Status.IN_PROGRESS or each.deleted_at}
         resting = sorted(self._fleets - busy)
         if resting:
-            self._want(self.rng.choice(resting), self._roller.turned)
+            self._want(self.rng.choice(resting), self.roller.turned)
 
     def _want(self, stack_id: str, change: Callable[[DesiredStack], DesiredStack]) -> None:
-        desired = change(self._desired[stack_id])
-
-        def update(stack_service: StackService) -> None:
-            stack_service.update(stack_id, desired.request())
-            self._desired[stack_id] = desired
-
-        self._request(update, f"turn {stack_id[:6]} {desired.resources[FLEET]}")
+        desired = change(self._users.desired[stack_id])
+        self._users.want(stack_id, desired, f"turn {stack_id[:6]} {desired.resources[FLEET]}")
 
     # -- in the middle -----------------------------------------------------------------------------------------------
 
@@ -192,25 +180,25 @@ class RollingWorld(TroubledWorld):
         """Something happens to a rollout that has reached members."""
         rolling = self.rng.choice(under_way)
         befalls: Mapping[str, tuple[int, Callable[[], None]]] = {
-            "killed in the middle": (3, self._kill),
-            "dies in the middle": (2, self._die_inside),
-            "frozen in the middle": (1, self._freeze),
-            "loses connections in the middle": (1, self._make_flaky),
+            "killed in the middle": (3, self._disturbances.kill),
+            "dies in the middle": (2, self._disturbances.die_inside),
+            "frozen in the middle": (1, self._disturbances.freeze),
+            "loses connections in the middle": (1, self._disturbances.make_flaky),
             "a revision in the middle": (2, lambda: self._revise(rolling.stack_id)),
             "corrected": (3, lambda: self._correct(rolling.stack_id)),
             "revised in the middle": (4, lambda: self._proceed_otherwise(rolling.stack_id)),
             "a signal to scale in the middle": (4, self._scale),
             "a member dies in the middle": (3, lambda: self._lose_member(rolling)),
             "all members die in the middle": (1, lambda: self._lose_all(rolling)),
-            "a user says that they are gone": (2, self.doubters.agree),
+            "a user says that they are gone": (2, self._doubters.agree),
             "locked in the middle": (2, lambda: self._hold_back(rolling.stack_id, lock=True)),
             "suspended in the middle": (2, lambda: self._hold_back(rolling.stack_id, lock=False)),
             "steered in the middle": (4, self._steer),
             "an alarm in the middle": (4, self._fire),
-            "cancelled in the middle": (1, lambda: self._cancel_of(rolling.stack_id)),
+            "cancelled in the middle": (1, lambda: self._users.cancel(rolling.stack_id)),
             "a report of another step": (4, self._report_anything),
-            "marked in the middle": (1, self._mark),
-            "time jumps in the middle": (1, self._jump_ahead),
+            "marked in the middle": (1, self._users.mark),
+            "time jumps in the middle": (1, self._disturbances.jump_ahead),
         }
         (story,) = self.rng.choices(list(befalls), [weight for weight, _ in befalls.values()])
         befalls[story][1]()
@@ -219,55 +207,48 @@ class RollingWorld(TroubledWorld):
     def _revise(self, stack_id: str) -> None:
         """Another size with the same metadata."""
         if stack_id in self._fleets:
-            desired = copy.deepcopy(self._desired[stack_id])
-            self._roller.resize(desired)
+            desired = copy.deepcopy(self._users.desired[stack_id])
+            self.roller.resize(desired)
             self._want(stack_id, lambda _: desired)
 
     def _correct(self, stack_id: str) -> None:
         if stack_id in self._fleets:
-            self._want(stack_id, self._roller.turned)
+            self._want(stack_id, self.roller.turned)
 
     def _proceed_otherwise(self, stack_id: str) -> None:
         """The same metadata, or definition, with other gates, times or steps."""
         if stack_id in self._fleets:
-            self._want(stack_id, self._roller.revised)
+            self._want(stack_id, self.roller.revised)
 
     def _scale(self) -> None:
-        policies = sorted((each.project, each.id) for each in self.records() if each.kind == POLICY_KIND)
+        policies = sorted((each.project, each.id) for each in self.world.records() if each.kind == POLICY_KIND)
         if policies:
             self._signal(*self.rng.choice(policies), POLICY_KIND, None)
 
     def _lose_member(self, rolling: Rolling) -> None:
-        mine = {row.handle for row in self.rows() if row.stack_id == rolling.child}
-        there = sorted((name, each) for name, cloud in self.clouds.items() for each in mine & cloud.things().keys())
+        mine = {row.handle for row in self.world.rows() if row.stack_id == rolling.child}
+        clouds = self.world.clouds.items()
+        there = sorted((name, each) for name, cloud in clouds for each in mine & cloud.things().keys())
         if there:
             self._vanish(*self.rng.choice(there))
 
     def _lose_all(self, rolling: Rolling) -> None:
         """Nobody believes that all are gone, until a user says so."""
-        mine = {row.handle for row in self.rows() if row.stack_id == rolling.child}
-        for name, cloud in self.clouds.items():
+        mine = {row.handle for row in self.world.rows() if row.stack_id == rolling.child}
+        for name, cloud in self.world.clouds.items():
             for handle in sorted(mine & cloud.things().keys()):
                 self._vanish(name, handle)
 
     def _vanish(self, project: str, handle: str) -> None:
-        self.clouds[project].vanish(handle)
+        self.world.clouds[project].vanish(handle)
         self.note(f"{handle} vanishes")
-        self.sight(handle)
+        self._disturbances.sight(handle)
 
     def _hold_back(self, stack_id: str, *, lock: bool) -> None:
-        values = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
         if lock:
-            self.act_on(lambda actions: actions.lock(stack_id, values, lambda _: True), f"lock {stack_id[:6]}")
+            self.world.part(Caretakers).lock(stack_id, "all", None, f"lock {stack_id[:6]}")
         else:
-            self.act_on(lambda actions: actions.begin(stack_id, Action.SUSPEND), f"suspend {stack_id[:6]}")
-
-    def _cancel_of(self, stack_id: str) -> None:
-        roll_back = self.rng.random() < 0.5
-        self._request(
-            lambda stack_service: stack_service.cancel(stack_id, roll_back=roll_back),
-            f"cancel {stack_id[:6]} {roll_back=}",
-        )
+            self._users.ask(lambda api: api.actions.begin(stack_id, Action.SUSPEND), f"suspend {stack_id[:6]}")
 
     def _fire(self) -> None:
         listening = sorted(self.db.raw.execute(ALARMS).fetchall())
@@ -278,11 +259,9 @@ class RollingWorld(TroubledWorld):
 
     # -- members -----------------------------------------------------------------------------------------------------
 
-    def _pass_time(self) -> None:
+    def pass_time(self) -> bool:
         """Before time passes members mostly report, and users have their say."""
-        if self.rng.random() < 0.9 and (self._report_next() or self._have_a_say()):
-            return
-        super()._pass_time()
+        return self.rng.random() < 0.9 and (self._report_next() or self._have_a_say())
 
     def _temper(self, rolling: Rolling, member: str) -> str:
         """What this member is like in this rollout."""
@@ -325,8 +304,8 @@ class RollingWorld(TroubledWorld):
 
     def _complete_condition(self) -> bool:
         """What waits for the first signal gets it."""
-        waiting = any(row.type == CONDITION and row.status == Status.IN_PROGRESS for row in self.rows())
-        handles = sorted((each.project, each.id) for each in self.records() if each.kind == HANDLE_KIND)
+        waiting = any(row.type == CONDITION and row.status == Status.IN_PROGRESS for row in self.world.rows())
+        handles = sorted((each.project, each.id) for each in self.world.records() if each.kind == HANDLE_KIND)
         if waiting and handles:
             for project, handle in handles:
                 self._signal(project, handle, HANDLE_KIND, {"data": "the first"})
@@ -335,11 +314,11 @@ class RollingWorld(TroubledWorld):
     def _report_anything(self) -> None:
         """A member reports, perhaps twice, or out of turn, or as one that does not exist."""
         rng = self.rng
-        handles = sorted((each.project, each.id) for each in self.records() if each.kind == HANDLE_KIND)
+        handles = sorted((each.project, each.id) for each in self.world.records() if each.kind == HANDLE_KIND)
         if not handles:
             return
         waited_for = self._waited_for()
-        out_of_turn = sorted(row.handle for row in self.rows() if row.handle and row.name.isdigit()) or ["nobody"]
+        out_of_turn = sorted(row.handle for row in self.world.rows() if row.handle and row.name.isdigit()) or ["nobody"]
         member = rng.choice(waited_for) if waited_for and rng.random() < 0.6 else rng.choice(out_of_turn)
         project, handle = rng.choice(handles)
         body: Body = {"status": rng.choice(("SUCCESS",) * 5 + ("FAILURE",)), "data": member, "reason": "said so"}
@@ -354,16 +333,14 @@ class RollingWorld(TroubledWorld):
         )
 
     def _signal(self, project: str, handle: str, kind: str, body: Body | None) -> None:
-        alive = [api for api in self.apis if api.alive]
-        if not alive:
+        if not self.world.serving:
             return
-        api = self.rng.choice(alive)
 
-        def send(_: Any) -> None:
+        def send(api: Api) -> None:
             api.signals.native(project, kind, handle, body)
-            self.reported += 1
+            self.world.happened["reported"] += 1
 
-        api.requests.append(send)
+        self.rng.choice(self.world.serving).requests.append(send)
         self.note(f"signal {body} to {handle}")
 
     # -- users -------------------------------------------------------------------------------------------------------
@@ -393,35 +370,30 @@ class RollingWorld(TroubledWorld):
             self._say(self.rng.choice(keys), self.rng.choice(VERBS))
 
     def _say(self, key: str, verb: str) -> None:
-        alive = [api for api in self.apis if api.alive]
-        if alive:
-            api = self.rng.choice(alive)
-            api.requests.append(lambda _: getattr(RolloutEngine(api.db), verb)(key))
-            self.note(f"user: {verb} {key}")
+        self._users.ask(lambda api: getattr(RolloutEngine(api.db), verb)(key), f"{verb} {key}")
 
     # -- rest --------------------------------------------------------------------------------------------------------
 
-    def _jump(self, rested_at: float | None) -> None:
+    def last_word(self) -> None:
         """After the calm every member reports, and users let everything go on."""
         self._all_report()
         for each in [each for each in self.invariants.going_on() if _waits_for_user(each)]:
             verb = {"paused": "resume", "held": "resume", "running": "approve"}[each.state]
             try:
-                getattr(RolloutEngine(self.apis[0].db), verb)(each.key)
+                getattr(RolloutEngine(self.world.apis[0].db), verb)(each.key)
             except Rejected as error:  # it asks for no approval, or its stack is suspended
                 self.note(f"refused: {error}")
-        super()._jump(rested_at)
 
     def _all_report(self) -> None:
         """Members that are waited for, and the first signal for what waits for one."""
-        receiver = self.apis[0].receiver()
+        receiver = self.world.apis[0].receiver()
         for rolling in self.invariants.under_way():
             silent = [name for name, each in sorted(rolling.members.items()) if not each.status]
             for handle, bit, project in self._handles(rolling.key):
                 for member in silent if bit >= 0 else ():
                     self._last_word(receiver, project, handle, member)
-        if any(row.type == CONDITION and row.status == Status.IN_PROGRESS for row in self.rows()):
-            for record in [each for each in self.records() if each.kind == HANDLE_KIND]:
+        if any(row.type == CONDITION and row.status == Status.IN_PROGRESS for row in self.world.rows()):
+            for record in [each for each in self.world.records() if each.kind == HANDLE_KIND]:
                 self._last_word(receiver, record.project, record.id, "the first")
 
     def _last_word(self, receiver: Signals, project: str, handle: str, member: str) -> None:

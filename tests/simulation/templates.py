@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeostat.services.pipeline.request import StackRequest
-from homeostat.templates.registry import HOOKS
 
 SIMPLE = (
     "OS::Heat::TestResource",
@@ -242,46 +241,6 @@ class TemplateMutator:
             properties["removal_policies_mode"] = rng.choice(("append", "append", "update"))
         else:
             properties["count"] = rng.randint(0, 4)
-
-
-class Warden:
-    """Says what must not be done to resources, where they stop, and which are managed elsewhere.
-
-    Takes: rng — of its own, so that worlds without it stay as they are; theirs — ids of volumes of others.
-    """
-
-    def __init__(self, rng: random.Random, theirs: list[str]) -> None:
-        self._rng = rng
-        self._theirs = theirs
-
-    def hold(self, desired: DesiredStack) -> DesiredStack:
-        """The same, with some resources held back in another way than before."""
-        rng, held = self._rng, copy.deepcopy(desired)
-        for name in rng.sample([f"r{number}" for number in range(9)] + ["r*"], 2):
-            held.held[name] = self._settings()
-        for name in rng.sample(sorted(held.resources), min(1, len(held.resources))):
-            self._give_or_take(held.resources[name])
-        return held
-
-    def _settings(self) -> dict[str, Any]:
-        rng = self._rng
-        settings: dict[str, Any] = {}
-        if rng.random() < 0.7:
-            settings["hooks"] = rng.sample(HOOKS, rng.choice((1, 1, 2, 6)))
-        if rng.random() < 0.3:
-            settings["restricted_actions"] = rng.choice(("update", "replace", ["update", "replace"]))
-        if rng.random() < 0.3:
-            part = rng.choice(("i0", "o0", "0", "*"))
-            settings[part] = {"hooks": rng.sample(HOOKS, 1)}
-        return settings
-
-    def _give_or_take(self, resource: dict[str, Any]) -> None:
-        """A volume becomes one that is managed elsewhere, or here again: only a volume that is new may."""
-        rng = self._rng
-        if resource["type"] == "OS::Cinder::Volume" and "depends_on" not in resource and rng.random() < 0.5:
-            resource["external_id"] = rng.choice([*self._theirs, "volume-999999"])
-        elif rng.random() < 0.3:
-            resource.pop("external_id", None)
 
 
 def _without(resource: dict[str, Any], name: str) -> dict[str, Any]:

@@ -4,26 +4,24 @@
 """
 
 import copy
-import os
 import random
-from functools import cache
-from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 
 from homeostat.clouds.simulated import Faults
 from homeostat.resources.families.balanced import SERVER, BalancedServer
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import DesiredStack, Resources
-from tests.simulation.test_scaling import Scaler, ScalingWorld
+from tests.simulation.test_scaling import Scaler, Scaling
+from tests.simulation.trouble import troubled
+from tests.simulation.users import Users
 from tests.simulation.watched import WatchedCloud
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 LEAVING = 600
 """Steps of the processes while stacks are deleted, before those who have added listeners take them away again."""
 GROUP, POLICY = "AWS::AutoScaling::AutoScalingGroup", "AWS::AutoScaling::ScalingPolicy"
@@ -96,34 +94,27 @@ class Balancer(Scaler):
         }
 
 
-class BalancingWorld(ScalingWorld):
-    """Others add listeners to load balancers by hand: what they have made stays until they take it away in the end.
+class Neighbours(Part):
+    """Others add listeners to load balancers by hand: what they have made stays until they take it away in the end."""
 
-    checked — places in pools that were found right in the end.
-    """
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = Balancer(self.rng, nested=True)
+    def begin(self) -> None:
+        self.world.part(Users).gardener = Balancer(self.rng, nested=True)
         # Of their own, so that the rest of a world is what it would be without them.
-        self._neighbours = random.Random(seed)
-        self.checked = 0
+        self._dice = random.Random(self.world.seed)
 
     def disturb(self) -> None:
         """In the end others have added listeners to some load balancers, and users delete half of the stacks."""
-        super().disturb()
-        for cloud in self.clouds.values():
+        users = self.world.part(Users)
+        for cloud in self.world.clouds.values():
             for balancer in sorted(cloud.things("load_balancer")):
-                if self._neighbours.random() < 0.5:
+                if self._dice.random() < 0.5:
                     self._add_listener(cloud, balancer)
-        for stack_id in sorted(self._desired):
-            if self._neighbours.random() < 0.5:
-                self._request(methodcaller("delete", stack_id), f"delete {stack_id[:6]}")
+        for stack_id in sorted(users.desired):
+            if self._dice.random() < 0.5:
+                users.delete(stack_id)
         for _ in range(LEAVING):
-            self.replace_dead()
-            if not self.step():
-                self._pass_time()
-            self.clock.time += self._neighbours.choice((0.0, 0.01, 0.1))
+            self.world.replace_dead()
+            self.world.step_or_wait(0.0, 0.01, 0.1, rng=self._dice)
 
     def _add_listener(self, cloud: WatchedCloud, balancer: str) -> None:
         spec = {"loadbalancer": balancer, "protocol": "TCP", "protocol_port": 7000 + len(cloud.theirs)}
@@ -132,20 +123,16 @@ class BalancingWorld(ScalingWorld):
         self.note(f"{handle} is added to {balancer} by hand")
 
     def calm(self) -> None:
-        for cloud in self.clouds.values():
+        for cloud in self.world.clouds.values():
             for handle in cloud.theirs & cloud.things("listener").keys():
                 cloud.vanish(handle)
-        super().calm()
 
-    def count(self, name: str) -> int:
-        """Sum of a count of all clouds."""
-        return sum(getattr(cloud, name) for cloud in self.clouds.values())
-
-    def check_places(self) -> None:
+    def ended(self) -> None:
         """Each server behind a load balancer is in a pool of each listener, unless the update of its tree has failed:
         what is healed then is as it was, whatever became of the pools."""
-        things, rows = self.things(), self.rows()
-        complete = {each.id: each for each in self.all_stacks() if not each.deleted_at and each.status == "COMPLETE"}
+        things, rows = self.world.things(), self.world.rows()
+        stacks = self.world.all_stacks()
+        complete = {each.id: each for each in stacks if not each.deleted_at and each.status == "COMPLETE"}
         resting = {each.id for each in complete.values() if each.root_id in complete}
         for member in (each for each in rows if each.type == BalancedServer.name and each.handle in resting):
             parts = {each.name: each for each in rows if each.stack_id == member.handle}
@@ -155,41 +142,25 @@ class BalancingWorld(ScalingWorld):
                 thing = things[place.handle]
                 assert thing["server"] == server.handle, (place.name, thing)
                 assert thing["pool"] in things, (place.name, thing)
-                self.checked += 1
+                self.world.happened["checked"] += 1
+        for count in ("cascades", "refusals"):
+            self.world.happened[count] += sum(getattr(cloud, count) for cloud in self.world.clouds.values())
 
 
-class Balanced(NamedTuple):
-    """What one seed gave: signals that were answered, places that were right in the end, load balancers that were
-    deleted together with their parts, and how often that was refused."""
-
-    scaled: int
-    checked: int
-    cascades: int
-    refusals: int
+RING = Ring("balancing", lambda seed: troubled(seed, Scaling(), Neighbours(), snapshots=True))
 
 
-def play(seed: int) -> Balanced:
-    with with_story(BalancingWorld(seed), seed, replay(seed, "balancing")) as world:
-        world.run()
-        world.check_sizes()
-        world.check_places()
-    return Balanced(world.scaled, world.checked, world.count("cascades"), world.count("refusals"))
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_balanced_groups_converge_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_there_are_signals_and_servers_in_pools_in_these_worlds() -> None:
-    play_until(played, range(24), {"scaled": 11, "checked": 6})
+    RING.play_until(range(24), {"scaled": 11, "checked": 6})
 
 
 def test_balancers_are_deleted_together_with_their_parts_unless_others_have_added_some() -> None:
-    play_until(played, range(24), {"cascades": 1, "refusals": 1})
+    RING.play_until(range(24), {"cascades": 1, "refusals": 1})
 
 
 def test_random_templates_have_groups_behind_balancers() -> None:

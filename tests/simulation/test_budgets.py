@@ -7,11 +7,8 @@ was (ADR 0067).
 """
 
 import copy
-import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,15 +17,20 @@ from homeostat.model.budget import Limit
 from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Status
 from homeostat.store.stacks import revisions
+from tests.simulation.disturbances import Disturbances
 from tests.simulation.groups_away import PREPARED_WITHIN, RELEASED_WITHIN, away_now, members_of
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.keeping import Keepers
+from tests.simulation.parts import Act, Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import GROUP, DesiredStack
-from tests.simulation.test_scaling import SCALING_GROUP, Scaler, ScalingWorld
+from tests.simulation.test_scaling import SCALING_GROUP, Scaler, Scaling
+from tests.simulation.transfers import Transfers
+from tests.simulation.trouble import Trouble, troubled
+from tests.simulation.users import Users
+from tests.simulation.world import World
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UPDATES = 30.0
 """How often a template changes, in comparison with what else happens."""
 GOING_ON = f"SELECT id, revision, updated_at FROM stack WHERE parent_id IS NOT NULL AND status = '{Status.IN_PROGRESS}'"
@@ -102,53 +104,53 @@ class _Standing(NamedTuple):
     group: GroupDefinition | None
 
 
-class BudgetWorld(ScalingWorld):
-    """first, later — batches that were stored within a limit: the first of an update, and those after it; full — those
-    that used all of the limit; spared — those that were smaller than they might be, since members were away."""
+class PatientUsers(Users):
+    """Most wait for the end of an update before they ask for another: else no batch is followed by one."""
 
-    steps = 3000
-    act_rate = 0.04
-    revival = 0.1
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = Budgeter(self.rng, nested=False)
-        self._acts = [(weight, act) for weight, act in self._acts if act not in (self._snapshot, self._adopt)]
-        self._acts += [(8.0, self._mark), (14.0, self._disturb), (1.0, self._kill)]
-        self._usual = replace(self._usual, error=self._usual.error / 5, refused=self._usual.refused / 5)
-        for cloud in self.clouds.values():  # most updates get to their end
-            cloud.behaviour.quota, cloud.behaviour.faults = None, self._usual
-        self.first = self.later = self.full = self.spared = 0
-        self._stood: dict[str, _Standing] = {}
-        self._recent: list[dict[str, set[str]]] = []
-        watched = self.db.on_commit
-        assert watched is not None
-
-        def committed() -> None:
-            watched()
-            self._judge()
-
-        self.db.on_commit = committed
-
-    def _always(self) -> list[tuple[float, Callable[[], None]]]:
-        return [(1.0, self._create), (UPDATES, self._update_in_turn), (0.2, self._delete)]
+    def always(self) -> list[tuple[float, Act]]:
+        return [(1.0, self.create), (UPDATES, self._update_in_turn), (0.2, self._delete)]
 
     def _update_in_turn(self) -> None:
-        """Most users wait for the end of an update before they ask for another: else no batch is followed by one."""
         if self._at_rest() or self.rng.random() < 0.1:
-            self._update()
+            self.update()
 
-    def _stack(self) -> str | None:
+    def stack(self) -> str | None:
         at_rest = self._at_rest()
-        return self.rng.choice(at_rest) if at_rest and self.rng.random() < 0.9 else super()._stack()
+        return self.rng.choice(at_rest) if at_rest and self.rng.random() < 0.9 else super().stack()
 
     def _at_rest(self) -> list[str]:
-        every = self.all_stacks()
+        every = self.world.all_stacks()
         gone = {each.id for each in every if each.deleted_at is not None}
         busy = {each.root_id for each in every if each.status == Status.IN_PROGRESS}
-        return sorted(self._desired.keys() - busy - gone)
+        return sorted(self.desired.keys() - busy - gone)
 
-    def _judge(self) -> None:
+
+class Budgets(Part):
+    """Groups with limits, and milder trouble. It counts the batches that were stored within a limit: the first of an
+    update, and those after it; those that used all of it; those that were smaller than they might be, since members
+    were away.
+
+    Takes: steps — before the calm.
+    """
+
+    def __init__(self, steps: int = 3000) -> None:
+        self._steps = steps
+        self._stood: dict[str, _Standing] = {}
+        self._recent: list[dict[str, set[str]]] = []
+
+    def begin(self) -> None:
+        world, users, disturbances = self.world, self.world.part(Users), self.world.part(Disturbances)
+        users.gardener = Budgeter(self.rng, nested=False)
+        trouble = world.part(Trouble)
+        trouble.steps, trouble.rate, trouble.revival = self._steps, 0.04, 0.1
+        left_out = (world.part(Keepers).snapshot, world.part(Transfers).adopt)
+        world.acts = [(weight, act) for weight, act in world.acts if act not in left_out]
+        world.acts += [(8.0, users.mark), (14.0, disturbances.disturb_thing), (1.0, disturbances.kill)]
+        world.usual = replace(world.usual, error=world.usual.error / 5, refused=world.usual.refused / 5)
+        for cloud in world.clouds.values():  # most updates get to their end
+            cloud.behaviour.quota, cloud.behaviour.faults = None, world.usual
+
+    def committed(self) -> None:
         """Judge each new revision of a group."""
         away = away_now(self.db)
         for stack_id, revision, updated_at in self.db.raw.execute(GOING_ON).fetchall():
@@ -181,48 +183,34 @@ class BudgetWorld(ScalingWorld):
         most = min(len(there) - kept, limit.unavailable_max(plan.target))
         if not limit.binds or not taken:
             return
-        self.first += first
-        self.later += not first
-        self.full += len(away) + len(taken) == most
-        self.spared += bool(away) and len(changed) < plan.max_batch_size
+        self.world.happened["first"] += first
+        self.world.happened["later"] += not first
+        self.world.happened["full"] += len(away) + len(taken) == most
+        self.world.happened["spared"] += bool(away) and len(changed) < plan.max_batch_size
         if len(away) + len(taken) > most:
-            self.watcher.wrong.append(
+            self.world.watcher.wrong.append(
                 f"{sorted(away)} are away, and {sorted(taken)} are changed: at most {most} may be ({first=}, {plan})"
             )
 
-    def held_back(self) -> int:
+    def ended(self) -> None:
         """How many batches have waited for members that were away."""
-        return int(self.db.raw.execute(HELD_BACK).fetchone()[0])
+        self.world.happened["held back"] += int(self.db.raw.execute(HELD_BACK).fetchone()[0])
 
 
-class Budgeted(NamedTuple):
-    """What one seed gave."""
-
-    first: int
-    later: int
-    full: int
-    spared: int
-    held_back: int
-    kills: int
+def budgeted(seed: int, *more: Part, steps: int = 3000) -> World:
+    return troubled(seed, Scaling(), Budgets(steps), *more, users=PatientUsers, snapshots=True)
 
 
-def play(seed: int) -> Budgeted:
-    with with_story(BudgetWorld(seed), seed, replay(seed, "budgets")) as world:
-        world.run()
-        world.check_sizes()
-        return Budgeted(world.first, world.later, world.full, world.spared, world.held_back(), world.kills)
+RING = Ring("budgets", budgeted)
 
 
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_groups_with_a_limit_converge_and_no_batch_exceeds_it(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_there_are_batches_in_these_worlds_that_use_the_budget() -> None:
-    play_until(played, range(36), {"first": 1, "later": 11, "full": 1, "kills": 1})
+    RING.play_until(range(36), {"first": 1, "later": 11, "full": 1, "kills": 1})
 
 
 def test_random_templates_have_limits_of_all_forms() -> None:

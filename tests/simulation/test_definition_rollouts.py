@@ -4,25 +4,22 @@
 """
 
 import copy
-import os
-from collections import Counter
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from homeostat.model.rollout import CANARY, IMMEDIATE
 from homeostat.model.status import Status
 from tests.simulation.definition_invariants import DefinitionInvariants
-from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.rolling import RollingWorld
+from tests.simulation.playing import Ring, seeds_to_play
+from tests.simulation.rolling import Rollouts
 from tests.simulation.rolling_templates import FLEET, FLEETS, Roller
+from tests.simulation.rollout_invariants import RolloutInvariants
 from tests.simulation.templates import GROUP, INNER, DesiredStack, Resources
+from tests.simulation.trouble import troubled
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)
 """Seeds of worlds that mostly step."""
 STORIES = (
@@ -111,50 +108,38 @@ def _fit(resources: Resources) -> None:
                 each["properties"]["metadata_update_pattern"] = CANARY
 
 
-class DefiningWorld(RollingWorld):
-    """definitions — the invariants of rollouts of definitions, which are the invariants of this world."""
+class DefinitionRollouts(Rollouts):
+    """Rollouts of definitions, which have invariants of their own."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = self._roller = Definer(self.rng, nested=True)
-        self.invariants = self.definitions = DefinitionInvariants(self.db, lambda: self.clock.time)
+    def grown(self) -> Roller:
+        return Definer(self.rng, nested=True)
 
-    def check_rollouts(self) -> None:
-        super().check_rollouts()
-        stopped = {each.id for each in self.all_stacks() if each.suspended or each.status == Status.FAILED}
+    def judged(self) -> RolloutInvariants:
+        self._definitions = DefinitionInvariants(self.db, lambda: self.clock.time)
+        return self._definitions
+
+    def ended(self) -> None:
+        super().ended()
+        stopped = {each.id for each in self.world.all_stacks() if each.suspended or each.status == Status.FAILED}
         complete = {
             row.handle
-            for row in self.rows()
+            for row in self.world.rows()
             if row.type in FLEETS and row.status == Status.COMPLETE and row.stack_id not in stopped
         }
-        left = [each for stack_id, each in self.definitions.staged() if stack_id in complete]
+        left = [each for stack_id, each in self._definitions.staged() if stack_id in complete]
         assert not left, f"complete, and still staged: {left}"
 
 
-class Defined(NamedTuple):
-    """What one seed gave: the story, and how often each story happened."""
-
-    lines: list[str]
-    happened: Counter[str]
+RING = Ring("definition_rollouts", lambda seed: troubled(seed, DefinitionRollouts()))
 
 
-def play(seed: int) -> Defined:
-    with with_story(DefiningWorld(seed), seed, replay(seed, "definition_rollouts")) as world:
-        world.run()
-        world.check_rollouts()
-    return Defined(world.story.lines, world.invariants.happened)
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_groups_whose_definition_changes_converge_and_no_invariant_is_broken(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_most_worlds_step_and_each_story_happens() -> None:
     """In some a newer revision takes gates or steps away before the first."""
-    play_until(lambda seed: played(seed).happened, range(48), dict.fromkeys(STORIES, 1), Counter.__getitem__)
-    stepped = [any(story.startswith("reached ") for story in played(seed).happened) for seed in COUNTED]
+    RING.play_until(range(48), dict.fromkeys(STORIES, 1))
+    stepped = [any(story.startswith("reached ") for story in RING.played(seed).happened) for seed in COUNTED]
     assert sum(stepped) >= len(COUNTED) - 1

@@ -4,25 +4,24 @@
 """
 
 import copy
-import os
-from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
 
 from homeostat.model.status import Action, Status
-from homeostat.services.stacks import StackService
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.caretaking import Caretakers
+from tests.simulation.disturbances import Disturbances
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import GROUP, DesiredStack, Resources
 from tests.simulation.test_balancing import GROUP as BALANCED
 from tests.simulation.test_balancing import Balancer
-from tests.simulation.test_budgets import Budgeter, BudgetWorld
+from tests.simulation.test_budgets import Budgeter, budgeted
 from tests.simulation.test_scaling import SCALING_GROUP
+from tests.simulation.users import Users
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 DRAIN_S = 20
 ROUNDS, STEPS = 5, 250
 """How often each stack gets other groups in the end, and the steps before each time."""
@@ -97,81 +96,53 @@ class Server(NamedTuple):
         return kept and self.status == Status.COMPLETE and self.presence != "absent" and self.marks in (None, "null")
 
 
-class DrainingWorld(BudgetWorld):
-    """drained — servers that were deleted after their drain; in_pools — those of them that had been in a pool."""
+class Drains(Part):
+    """Users who change groups with drain times; it counts the servers that were deleted after their drain, and those of
+    them that had been in a pool."""
 
-    steps = 500
-
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = self._drainer = Drainer(self.rng, nested=False)
-        self.drained = self.in_pools = 0
+    def __init__(self) -> None:
         self._placed: set[str] = set()
         self._servers: dict[str, Server] = {}
-        watched = self.db.on_commit
-        assert watched is not None
 
-        def committed() -> None:
-            watched()
-            self._judge_drains()
-
-        self.db.on_commit = committed
-
-    # -- users -------------------------------------------------------------------------------------------------------
+    def begin(self) -> None:
+        self._users = self.world.part(Users)
+        self._users.gardener = self._drainer = Drainer(self.rng, nested=False)
 
     def disturb(self) -> None:
         """After the trouble of all rings users change the groups of stacks which are not held back by anything."""
-        super().disturb()
         for _ in range(ROUNDS):
-            self.replace_dead()
-            self._create()
+            self.world.replace_dead()
+            self._users.create()
             for _ in range(STEPS):
-                self._go_on()
-            self.replace_dead()
-            self._free()
-            for stack in self.all_stacks():
-                if stack.deleted_at is None and stack.id in self._desired:
+                self.world.part(Disturbances).go_on()
+            self.world.replace_dead()
+            self.world.part(Caretakers).free()
+            for stack in self.world.all_stacks():
+                if stack.deleted_at is None and stack.id in self._users.desired:
                     self._vary(stack.id)
-
-    def _go_on(self) -> None:
-        self._end_outages()
-        if self.rng.random() < 0.01:
-            self.rng.choice((self._kill, self._die_inside, self._freeze))()
-        if self.rng.random() < 0.1:
-            self.replace_dead()
-        if not self.step():
-            self._pass_time()
-        self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
     def _vary(self, stack_id: str) -> None:
         """A user wants nothing but groups, of another size or with other members; often in the same pool as before."""
         fresh = self._drainer.grow()
         wanted = {name: each for name, each in fresh.resources.items() if name[0] in "gb"}
-        desired = DesiredStack({**wanted, **self._drainer.varied(self._desired[stack_id])}, {})
+        desired = DesiredStack({**wanted, **self._drainer.varied(self._users.desired[stack_id])}, {})
+        self._users.want(stack_id, desired, f"vary {stack_id[:6]} {desired}")
 
-        def update(stack_service: StackService) -> None:
-            stack_service.update(stack_id, desired.request())
-            self._desired[stack_id] = desired
-
-        self._request(update, f"vary {stack_id[:6]} {desired}")
-
-    # -- invariants ----------------------------------------------------------------------------------------------------
-
-    def _judge_drains(self) -> None:
+    def committed(self) -> None:
         now = {row[0]: Server(*row) for row in self.db.raw.execute(SERVERS).fetchall()}
         for key, before in self._servers.items():
             after = now.get(key)
             if before.is_well and (after is None or (after.action == Action.DELETE and after.presence != "absent")):
                 successor = now.get((after or before).replaced_by or "")
-                broken = (self.things().get(before.handle) or {}).get("status") != "active"
+                broken = (self.world.things().get(before.handle) or {}).get("status") != "active"
                 if not broken and (successor is None or "healing" not in (successor.marks or "")):
                     self._judge_deletion(before)
         self._servers = now
         draining = {each.handle for each in now.values() if each.drains_until is not None and each.is_well}
-        for thing in self.things().values() if draining or self.watcher.commits % 10 == 0 else ():
+        for thing in self.world.things().values() if draining or self.world.watcher.commits % 10 == 0 else ():
             self._placed.add(thing.get("server", ""))
             if thing.get("server") in draining and "pool" in thing:
-                self.watcher.wrong.append(f"{thing['server']} is drained, and in a load balancer: {thing}")
+                self.world.watcher.wrong.append(f"{thing['server']} is drained, and in a load balancer: {thing}")
 
     def _judge_deletion(self, server: Server) -> None:
         """A server of a group that was well is deleted after its drain, or since its group is."""
@@ -179,13 +150,14 @@ class DrainingWorld(BudgetWorld):
             return
         until = server.drains_until
         if until is None or until > self.clock.time + CLOCKS_S:
-            self.watcher.wrong.append(f"it is deleted before its drain was over, at {self.clock.time}: {server}")
-        self.drained += 1
-        self.in_pools += server.handle in self._placed
+            self.world.watcher.wrong.append(f"it is deleted before its drain was over, at {self.clock.time}: {server}")
+        self.world.happened["drained"] += 1
+        self.world.happened["in pools"] += server.handle in self._placed
 
     def _is_drained(self, stack_id: str) -> bool:
         """Whether a stack is in a group which is not deleted itself."""
-        rows, around = {each.key: each for each in self.rows()}, {each.id: each for each in self.all_stacks()}
+        rows = {each.key: each for each in self.world.rows()}
+        around = {each.id: each for each in self.world.all_stacks()}
         stack = around[stack_id]
         while stack.parent_key is not None:
             owner = rows.get(stack.parent_key)
@@ -198,27 +170,13 @@ class DrainingWorld(BudgetWorld):
         return False
 
 
-class Drained(NamedTuple):
-    """What one seed gave."""
-
-    drained: int
-    in_pools: int
+RING = Ring("draining", lambda seed: budgeted(seed, Drains(), steps=500))
 
 
-def play(seed: int) -> Drained:
-    with with_story(DrainingWorld(seed), seed, replay(seed, "draining")) as world:
-        world.run()
-        world.check_sizes()
-    return Drained(world.drained, world.in_pools)
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_no_server_is_deleted_before_it_is_drained(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_servers_are_drained_in_these_worlds() -> None:
-    play_until(played, range(18), {"drained": 11, "in_pools": 1})
+    RING.play_until(range(18), {"drained": 11, "in pools": 1})

@@ -2,7 +2,6 @@
 
 What is stored of a thing that others change, and what a dependant has read of it, is what the cloud has."""
 
-import os
 import random
 from typing import Any
 
@@ -16,9 +15,8 @@ from homeostat.resources.registry import kind_of
 from homeostat.store.shards import fair_queue
 from tests.component.running import Service
 from tests.component.test_effects import CASES, attr
+from tests.simulation.playing import seeds_to_play
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UPDATES = 3
 
 
@@ -138,7 +136,7 @@ def play(seed: int) -> ChangingWorld:
     return world
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(10))
 def test_what_is_shown_at_complete_is_so(seed: int) -> None:
     assert play(seed).wrong == []
 

@@ -8,7 +8,8 @@ from homeostat.desired.graphs import DesiredGraphs
 from homeostat.model.status import Status
 from homeostat.services.explainer import Explainer
 from homeostat.store.stacks import stacks
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.parts import Part
+from tests.simulation.trouble import troubled
 
 pytestmark = pytest.mark.heavy
 
@@ -16,20 +17,17 @@ EVERY = 40
 """Steps between two explanations."""
 
 
-class ExplainedWorld(TroubledWorld):
-    """A world in which every stack is explained again and again."""
+class Explanations(Part):
+    """Every stack is explained again and again."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self.looks = 0
-        self.explained = 0
+    def __init__(self) -> None:
+        self._looks = 0
         self._definitions = DesiredGraphs()
 
     def check(self) -> None:
-        super().check()
-        self.looks += 1
-        if self.looks % EVERY == 0:
-            for stack in self.all_stacks():
+        self._looks += 1
+        if self._looks % EVERY == 0:
+            for stack in self.world.all_stacks():
                 if stack.deleted_at is None:
                     self._explain(stack.id)
 
@@ -48,14 +46,14 @@ class ExplainedWorld(TroubledWorld):
             found = each.explanation
             assert found.released_by, f"{place}: {found}"
             assert found.node != found.cause or not found.after, f"{place}: {found}"
-        self.explained += len(page.explanations)
+        self.world.happened["explained"] += len(page.explanations)
 
 
 @pytest.mark.parametrize("seed", [0, 2, 3])
 @pytest.mark.shows("CV19")
 def test_asking_is_answered_and_changes_nothing(seed: int) -> None:
-    with closing(ExplainedWorld(seed)) as world, closing(TroubledWorld(seed)) as left_alone:
+    with closing(troubled(seed, Explanations())) as world, closing(troubled(seed)) as left_alone:
         world.run()
         left_alone.run()
-    assert world.explained > 0
+    assert world.happened["explained"] > 0
     assert world.story.lines == left_alone.story.lines

@@ -1,6 +1,5 @@
 """The invariants of healing that is held back, where a world would have to be played for long to reach them."""
 
-import random
 from contextlib import closing
 from typing import Any
 
@@ -10,10 +9,10 @@ from homeostat.model.status import Action, Status
 from homeostat.model.world import Resource
 from homeostat.planner.policies.healing import CONSENT
 from homeostat.store.shards import shard_state
-from tests.simulation.governing import Governor, HealingInvariants
+from tests.simulation.governing import Governors, HealingInvariants
 from tests.simulation.rows import Committed, Row, Shard, Stack
 from tests.simulation.templates import DesiredStack
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.trouble import troubled
 
 MARKED, HEALING = '{"unhealthy":{}}', '{"healing":{}}'
 
@@ -94,7 +93,7 @@ def test_without_an_update_or_a_mark_it_needs_consent(status: Status, carrier: s
 @pytest.mark.parametrize(("name", "waits"), [("a", False), ("b", True)], ids=["rolled back", "stands for its name"])
 def test_what_was_rolled_back_waits_for_no_consent(name: str, waits: bool) -> None:
     """A failed rollback leaves what was made for the update, which may have vanished as well, until the next one."""
-    with closing(TroubledWorld(0)) as world:
+    with closing(troubled(0)) as world:
         users = world.apis[0].stack_service
         stack_id = users.create("p", None, "web", DesiredStack({"a": {"type": "OS::Neutron::Net"}}).request())
         world.settle()
@@ -103,9 +102,9 @@ def test_what_was_rolled_back_waits_for_no_consent(name: str, waits: bool) -> No
         gone = Resource("gone", stack_id, 0, name, kind, handle="network-9", revision=0, born=9, **state)
         with world.db.write() as tx:
             shard_state.encode_new(world.db, [gone]).store(tx)
-        governor = Governor(world, random.Random(0))
+        governors = world.part(Governors)
         if waits:
             with pytest.raises(AssertionError, match="consent could not be given"):
-                governor.check()
+                governors.rested()
         else:
-            governor.check()
+            governors.rested()

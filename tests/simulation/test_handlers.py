@@ -4,7 +4,6 @@ Its disks are things of the simulated cloud, made by its handlers: so they are u
 `HOMEOSTAT_SEEDS=1000` plays more.
 """
 
-import os
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,14 +22,16 @@ from homeostat.resources import registry
 from homeostat.resources.discovery import Offer
 from tests.simulation import templates
 from tests.simulation.actors import InterruptibleCloud
-from tests.simulation.playing import replay, with_story
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
-from tests.simulation.wavering import WaveringWorld
+from tests.simulation.trouble import troubled
+from tests.simulation.users import Users
+from tests.simulation.wavering import Wavering
+from tests.simulation.world import World
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 TYPE = "Sim::Disk"
 KIND = "volume"
 
@@ -159,13 +160,17 @@ class DiskGardener(TemplateMutator):
         return {"size": self._rng.choice((1, 1, 2)), "description": number, "secret": secret}
 
 
-class DiskWorld(WaveringWorld):
-    plugin_types = {TYPE: Disk}
+class Disks(Part):
+    """Stacks with disks."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        Disk.outside = dict(self.clouds)
-        self._mutator = DiskGardener(random.Random(f"disks {seed}"), nested=seed % 2 == 0)
+    def begin(self) -> None:
+        Disk.outside = dict(self.world.clouds)
+        gardener = DiskGardener(random.Random(f"disks {self.world.seed}"), nested=self.world.seed % 2 == 0)
+        self.world.part(Users).gardener = gardener
+
+
+class DiskWorld(World):
+    """A world whose disks are things of its clouds, and of their rows, by the names under which these know them."""
 
     def things(self) -> dict[str, dict[str, Any]]:
         """What its row knows by the record's id, having heard of it early or never, is shown under that."""
@@ -195,8 +200,15 @@ def disks() -> Iterator[None]:
     registry.take_away(["ring"])
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+def disk_world(seed: int) -> World:
+    return troubled(seed, Disks(), Wavering(), world=DiskWorld, plugin_types={TYPE: Disk})
+
+
+RING = Ring("handlers", disk_world)
+
+
+@pytest.mark.parametrize("seed", seeds_to_play(8))
 def test_what_handlers_make_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
     """CV2, CV5, CV16, CV18 under crashes, freezes, faults and outages."""
-    with disks(), with_story(DiskWorld(seed), seed, replay(seed, "handlers")) as world:
-        world.run()
+    with disks():
+        RING.played(seed)

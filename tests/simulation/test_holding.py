@@ -2,29 +2,21 @@
 happens while they go from one generation to the next, in the end each is where it belongs (ADR 0094).
 `HOMEOSTAT_SEEDS=1000` plays more."""
 
-import os
-
 import pytest
 
-from tests.simulation.holding import HoldingWorld
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.holding import Holding
+from tests.simulation.playing import Ring, seeds_to_play
+from tests.simulation.trouble import troubled
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
+RING = Ring("holding", lambda seed: troubled(seed, Holding()))
 
 
-def played(seed: int) -> HoldingWorld:
-    with with_story(HoldingWorld(seed), seed, replay(seed, "holding")) as world:
-        world.run()
-    return world
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(10))
 def test_each_thing_has_what_is_its_own_in_the_end(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_some_hold_something() -> None:
-    play_until(played, range(100, 130), {"held": 3})
+    RING.play_until(range(100, 130), {"holds": 3})

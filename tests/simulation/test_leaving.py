@@ -5,7 +5,6 @@ Updates overtake each other, some of them never begun; workers are killed and fr
 """
 
 import json
-import os
 import random
 from typing import Any
 
@@ -16,15 +15,14 @@ from homeostat.services.actions import ConvergenceSettings, StackActions
 from homeostat.services.marks import MarkRequest
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.services.stacks import StackService
-from tests.simulation.playing import replay, with_story
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import GROUP
 from tests.simulation.test_scaling import SCALING_GROUP
-from tests.simulation.world import SimulatedWorld
+from tests.simulation.world import World
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "12"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 MEMBER = {"type": "OS::Nova::Server", "properties": {"image": "i", "flavor": "f"}}
 PARAMETERS = {"n": {"type": "number"}, "rm": {"type": "comma_delimited_list", "default": ""}}
 GIVEN = {name: {"get_param": name} for name in PARAMETERS}
@@ -37,27 +35,25 @@ def weather_of(rng: random.Random) -> CloudBehaviour:
     return CloudBehaviour(build_s=rng.choice((0.0, 3.0)), delete_s=rng.choice((0.0, 2.0)), faults=faults)
 
 
-class LeavingWorld(SimulatedWorld):
-    """One group that gets smaller, which may be nested in other stacks. gone — ids of those that were asked to go."""
+class Leaving(Part):
+    """One group that gets smaller, which may be nested in other stacks. Takes: rng — of its own."""
 
-    def __init__(self, seed: int) -> None:
-        rng = random.Random(f"leaving {seed}")
-        super().__init__(seed, weather_of(rng), workers=rng.randint(1, 3), members_per_shard=rng.choice((2, 1000)))
-        self._rng = rng
-        self.kind = rng.choice((GROUP, GROUP, GROUP, SCALING_GROUP))
+    def __init__(self, rng: random.Random) -> None:
+        self._dice = rng
+        self._kind = rng.choice((GROUP, GROUP, GROUP, SCALING_GROUP))
         self._depth = rng.choice((1, 1, 2))
         self._count = rng.randint(5, 9)
-        self.first: dict[str, str] = {}
-        self.gone: set[str] = set()
+        self._first: dict[str, str] = {}
+        self._gone: set[str] = set()
 
     # -- what users want ---------------------------------------------------------------------------------------------
 
     def _group(self) -> dict[str, Any]:
-        if self.kind == SCALING_GROUP:
+        if self._kind == SCALING_GROUP:
             bounds = {"min_size": 0, "max_size": 9, "desired_capacity": GIVEN["n"]}
-            return {"type": self.kind, "properties": {**bounds, "resource": MEMBER}}
+            return {"type": self._kind, "properties": {**bounds, "resource": MEMBER}}
         listed = {"removal_policies": [{"resource_list": GIVEN["rm"]}]}
-        return {"type": self.kind, "properties": {"count": GIVEN["n"], "resource_def": MEMBER, **listed}}
+        return {"type": self._kind, "properties": {"count": GIVEN["n"], "resource_def": MEMBER, **listed}}
 
     def _request(self) -> StackRequest:
         def text(resources: dict[str, Any]) -> dict[str, Any]:
@@ -69,37 +65,42 @@ class LeavingWorld(SimulatedWorld):
         parameters = {"n": str(self._count)}
         return StackRequest(whole, parameters=parameters, files=files, disable_rollback=True)
 
+    def _own_stacks(self) -> set[str]:
+        """Ids of the groups' own."""
+        stacks = self.world.all_stacks()
+        return {each.id for each in stacks if each.parent_name == "grp" and each.deleted_at is None}
+
     def _members(self) -> dict[str, str]:
         """Name -> id."""
-        groups = {each.id for each in self.all_stacks() if each.parent_name == "grp" and each.deleted_at is None}
-        return {row.name: row.handle for row in self.rows() if row.stack_id in groups and row.replaced_by is None}
+        groups = self._own_stacks()
+        return {row.name: row.handle for row in self.world.rows() if row.stack_id in groups and row.replaced_by is None}
 
     # -- what happens ------------------------------------------------------------------------------------------------
 
     def disturb(self) -> None:
-        service = self.apis[0].stack_service
+        service = self.world.apis[0].stack_service
         stack_id = service.create("p", None, "web", self._request())
-        self.settle()
-        self.first = self._members()
-        assert len(self.first) == self._count
+        self.world.settle()
+        self._first = self._members()
+        assert len(self._first) == self._count
         actions = StackActions(self.db, 900.0)
-        for each in self.all_stacks():
+        for each in self.world.all_stacks():
             actions.switch(each.id, ConvergenceSettings({"converge": False}))
-        for _ in range(self._rng.randint(2, 5)):
-            staying = sorted(set(self.first.values()) - self.gone)
+        for _ in range(self._dice.randint(2, 5)):
+            staying = sorted(set(self._first.values()) - self._gone)
             if len(staying) > 2:  # a group that scales takes a size of 0 for none
-                self._ask(stack_id, self._rng.sample(staying, self._rng.randint(1, 2)))
+                self._ask(stack_id, self._dice.sample(staying, self._dice.randint(1, 2)))
             self._go_on()
 
     def _ask(self, stack_id: str, some: list[str]) -> None:
         """Ask some to go, by name or by marks."""
-        api, marks = self.apis[0], self.kind == SCALING_GROUP or self._rng.random() < 0.15
-        count = len(self.first) - len(self.gone) - len(some)
+        api, marks = self.world.apis[0], self._kind == SCALING_GROUP or self._dice.random() < 0.15
+        count = len(self._first) - len(self._gone) - len(some)
         given = {"n": str(count), "rm": "" if marks else ",".join(some)}
         if marks:
             # An update under way replaces what is marked, before it hears of the next one.
-            self.settle()
-            (group,) = [each.id for each in self.all_stacks() if each.parent_name == "grp" and each.deleted_at is None]
+            self.world.settle()
+            (group,) = self._own_stacks()
             names = {handle: name for name, handle in self._members().items()}
             for each in some:
                 api.marks.mark(group, MarkRequest(True), {"": names[each]})
@@ -108,19 +109,29 @@ class LeavingWorld(SimulatedWorld):
             service.update(stack_id, StackRequest(None, parameters=given), patch=True)
 
         update(api.stack_service)
-        self.gone.update(some)
+        self._gone.update(some)
         self.note(f"user: {'mark' if marks else 'name'} {some}, {given}")
 
     def _go_on(self) -> None:
         """For a while, in which a worker may be killed or frozen."""
-        for _ in range(self._rng.choice((0, 0, 0, 5, STEPS))):
-            self.go_on(self._rng)
+        for _ in range(self._dice.choice((0, 0, 0, 5, STEPS))):
+            self.world.go_on(self._dice)
+
+    def ended(self) -> None:
+        left = {handle for handle in self.world.things() if handle.startswith("server-")}
+        assert left == set(self._first.values()) - self._gone
+
+
+def leaving_world(seed: int) -> World:
+    rng = random.Random(f"leaving {seed}")
+    behaviour, workers, members_per_shard = weather_of(rng), rng.randint(1, 3), rng.choice((2, 1000))
+    return World(seed, behaviour, [Leaving(rng)], workers=workers, members_per_shard=members_per_shard)
+
+
+RING = Ring("leaving", leaving_world)
 
 
 @pytest.mark.shows("MU8")
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(12))
 def test_those_asked_to_go_go_and_no_others(seed: int) -> None:
-    with with_story(LeavingWorld(seed), seed, replay(seed, "leaving")) as world:
-        world.run()
-        left = {handle for handle in world.things() if handle.startswith("server-")}
-        assert left == set(world.first.values()) - world.gone
+    RING.played(seed)

@@ -12,7 +12,7 @@ from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from tests.simulation.templates import GROUP, DesiredStack
-from tests.simulation.world import SimulatedWorld
+from tests.simulation.world import World
 
 NAMES = st.sampled_from(("red", "blue"))
 SLOW = CloudBehaviour(build_s=2.0, delete_s=1.0, listing_lag_s=1.0, idempotent=False)
@@ -73,7 +73,7 @@ class Stacks(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 9999), workers=st.integers(1, 2))
     def begin(self, seed: int, workers: int) -> None:
         """The seed decides who goes on when."""
-        self.world = SimulatedWorld(seed, SLOW, workers=workers)
+        self.world = World(seed, SLOW, workers=workers)
         self.wanted: dict[str, dict[str, Resource]] = {}
         self.ids: dict[str, str] = {}
         self.revisions: dict[tuple[str, int], dict[str, Resource]] = {}

@@ -4,7 +4,6 @@ A state is a mixture of things that are gone, broken or drifted, marks, a failed
 on or off, and healing that asks. `HOMEOSTAT_SEEDS=1000` plays more.
 """
 
-import os
 import random
 from dataclasses import dataclass, field
 
@@ -22,12 +21,10 @@ from homeostat.services.preview import Preview, all_of
 from homeostat.templates.tree import holds
 from tests.component.previewed import Place, Resources, acting, done, preview, state_of, together
 from tests.component.running import Service, double, group, server, volume
-from tests.simulation.playing import replay
+from tests.simulation.playing import replay, seeds_to_play
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "20"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 CHANGES = 3
 """Changes of one stack, one after the other."""
 LOCK = {"level": "stacks", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
@@ -207,7 +204,7 @@ class Story:
             assert became == expected or (less and left), f"{place}: {expected}, {became}\n{story}"
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(20))
 def test_what_a_preview_lists_is_what_is_done(seed: int) -> None:
     story = Story(random.Random(seed))
     story.lines.append(replay(seed, "planned_acts"))

@@ -4,7 +4,6 @@ Nova, Networking and Block Storage are played; the adapter and the notes in the 
 """
 
 import calendar
-import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -26,9 +25,8 @@ from homeostat.clouds.openstack.volume_attachments import VolumeAttachments
 from homeostat.clouds.port import Change, Creation, Operation
 from homeostat.store.operation import changed_servers
 from tests.component.running import Service as Running
+from tests.simulation.playing import seeds_to_play
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "10"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 SERVERS, WORKERS, ACTS = 6, 3, 25
 ATTACHED = "os-extended-volumes:volumes_attached"
 
@@ -309,7 +307,7 @@ def play(workers: Workers, seed: int) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(10))
 def test_what_all_see_of_quiet_changes_is_so(workers: Workers, seed: int) -> None:
     play(workers, seed)
 

@@ -3,20 +3,14 @@
 `HOMEOSTAT_SEEDS=1000` plays more.
 """
 
-import os
-from collections import Counter
-from functools import cache
-from typing import NamedTuple
-
 import pytest
 
-from tests.simulation.playing import play_until, replay, with_story
-from tests.simulation.rolling import RollingWorld
+from tests.simulation.playing import Ring, seeds_to_play
+from tests.simulation.rolling import Rollouts
+from tests.simulation.trouble import troubled
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 COUNTED = range(12)
 """Seeds of worlds that mostly step."""
 STORIES = (
@@ -38,35 +32,20 @@ STORIES = (
 """What has to happen, each in one world at least; for the words see `rollout_invariants` and `rolling`."""
 
 
-class Rolled(NamedTuple):
-    """What one seed gave: the story, how many signals were answered, and how often each story happened."""
-
-    lines: list[str]
-    reported: int
-    happened: Counter[str]
+RING = Ring("rollouts", lambda seed: troubled(seed, Rollouts()))
 
 
-def play(seed: int) -> Rolled:
-    with with_story(RollingWorld(seed), seed, replay(seed, "rollouts")) as world:
-        world.run()
-        world.check_rollouts()
-    return Rolled(world.story.lines, world.reported, world.invariants.happened)
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_groups_whose_metadata_changes_converge_and_no_invariant_is_broken(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_a_seed_replays_itself() -> None:
-    assert played(1).lines == play(1).lines
+    assert RING.played(1).lines == RING.play(1).lines
 
 
 def test_most_worlds_step_and_each_story_happens() -> None:
     """In some a newer revision takes gates or steps away before the first."""
-    play_until(lambda seed: played(seed).happened, range(48), dict.fromkeys(STORIES, 1), Counter.__getitem__)
-    stepped = [any(story.startswith("reached ") for story in played(seed).happened) for seed in COUNTED]
+    RING.play_until(range(48), dict.fromkeys(STORIES, 1))
+    stepped = [any(story.startswith("reached ") for story in RING.played(seed).happened) for seed in COUNTED]
     assert sum(stepped) >= len(COUNTED) - 2

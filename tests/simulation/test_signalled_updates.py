@@ -6,9 +6,7 @@ many members may be away, and those that have to report count (ADR 0067). `HOMEO
 
 import copy
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -19,16 +17,18 @@ from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Status
 from homeostat.resources import groups
-from homeostat.services.stacks import StackService
+from tests.simulation.actors import Api
+from tests.simulation.caretaking import Caretakers
+from tests.simulation.disturbances import Disturbances
 from tests.simulation.groups_away import PREPARED_WITHIN, away_now, members_of
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.trouble import troubled
+from tests.simulation.users import Users
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 ROUNDS, STEPS = 3, 200
 """How often each stack gets another image in the end, and the steps before each time."""
 IMAGES = "abcdef"
@@ -101,30 +101,30 @@ class Waiting(NamedTuple):
     reports: Mapping[str, tuple[float | None, float | None]]
 
 
-class SignalledWorld(TroubledWorld):
-    """reported — signals that were answered; batches — those that followed one whose members had to report; heard —
-    those of them that did so because all had reported; limited — those within a limit that took members away, the first
-    ones of an update among them; overtaken — those of these that came while members had to report."""
+class MemberSignals(Part):
+    """Members of groups that report, and users who want other images.
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = self._grouper = Grouper(self.rng, nested=True)
-        self._acts.append((25.0, self._report))
-        self.reported = 0
-        self.batches = 0
-        self.heard = 0
-        self.limited = self.overtaken = 0
+    It counts the batches that followed one whose members had to report; those of them that did so because all had
+    reported; those within a limit that took members away, the first ones of an update among them; and those of these
+    that came while members had to report.
+    """
+
+    def __init__(self) -> None:
         self._recent: list[dict[str, set[str]]] = []
         self._known: dict[str, Waiting] = {}
         self._judged_at = -1
 
+    def begin(self) -> None:
+        self._users = self.world.part(Users)
+        self._users.gardener = self._grouper = Grouper(self.rng, nested=True)
+        self.world.acts.append((25.0, self._report))
+
     # -- invariants ----------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        super().check()
-        if self._judged_at == self.watcher.commits:
+        if self._judged_at == self.world.watcher.commits:
             return
-        self._judged_at = self.watcher.commits
+        self._judged_at = self.world.watcher.commits
         now_known, away = self._asking(), away_now(self.db)
         for stack_id, before in self._known.items():
             after = now_known.get(stack_id)
@@ -156,12 +156,12 @@ class SignalledWorld(TroubledWorld):
         same = before.group["resource_def"] == after.group["resource_def"]
         if not same or following["number"] != asked["number"] + 1:
             return
-        self.batches += 1
+        self.world.happened["batches"] += 1
         said = list(self._heard_of(before).values())
         allowed = asked["total"] - -(-asked["total"] * asked["percent"] // 100)
         late = before.step_at is not None and before.step_at <= self.clock.time
         assert None not in said or late, f"a batch follows before {said} have reported: {before} {after}"
-        self.heard += bool(said) and None not in said and not late
+        self.world.happened["heard"] += bool(said) and None not in said and not late
         assert asked["lost"] + len(said) - said.count(True) <= allowed, f"too many failed: {said}: {before} {after}"
         size = groups.members_in(
             [(low, high, {}) for low, high in after.group["rollout"]["batch"]], after.group["skip"]
@@ -186,8 +186,8 @@ class SignalledWorld(TroubledWorld):
         limit = Limit(plan["min_in_service"], plan.get("max_unavailable") or "")
         if not limit.binds or not taken:
             return
-        self.limited += 1
-        self.overtaken += bool(waited_for)
+        self.world.happened["limited"] += 1
+        self.world.happened["overtaken"] += bool(waited_for)
         kept = min(limit.min_in_service, plan["target"], before.group["count"])
         most = min(len(there) - kept, limit.unavailable_max(plan["target"]))
         assert len(away) + len(taken) <= most, f"{away} are away, {taken} are changed, {most} may be: {before} {after}"
@@ -217,33 +217,21 @@ class SignalledWorld(TroubledWorld):
 
     def disturb(self) -> None:
         """After the trouble of all rings users change the images of stacks which are not held back by anything."""
-        super().disturb()
-        self.replace_dead()
+        self.world.replace_dead()
         for _ in range(2):
-            self._create()
+            self._users.create()
         for _ in range(ROUNDS):
             for _ in range(STEPS):
-                self._go_on()
-            self.replace_dead()
-            self._free()
-            for stack in self.all_stacks():
-                if stack.deleted_at is None and stack.id in self._desired:
+                self.world.part(Disturbances).go_on(self._report)
+            self.world.replace_dead()
+            self.world.part(Caretakers).free()
+            for stack in self.world.all_stacks():
+                if stack.deleted_at is None and stack.id in self._users.desired:
                     self._relaunch(stack.id)
-
-    def _go_on(self) -> None:
-        rng = self.rng
-        self._end_outages()
-        if rng.random() < 0.01:
-            rng.choice((self._kill, self._die_inside, self._freeze, self._report))()
-        if rng.random() < 0.1:
-            self.replace_dead()
-        if not self.step():
-            self._pass_time()
-        self.clock.time += rng.choice((0.0, 0.0, 0.01, 0.1, 1.0))
 
     def _relaunch(self, stack_id: str) -> None:
         """A user wants nothing but a group with another image: its members change in batches."""
-        desired = copy.deepcopy(self._desired[stack_id])
+        desired = copy.deepcopy(self._users.desired[stack_id])
         launch, group = self._grouper.launch(), desired.resources.get("r1", {})
         if group.get("type") != INSTANCES or self.rng.random() < 0.2:
             group = self._grouper.instances()
@@ -252,22 +240,17 @@ class SignalledWorld(TroubledWorld):
         group.pop("depends_on", None)
         desired.held = {}
         desired.resources = {"r0": launch, "r1": group}
-
-        def update(stack_service: StackService) -> None:
-            stack_service.update(stack_id, desired.request())
-            self._desired[stack_id] = desired
-
-        self._request(update, f"relaunch {stack_id[:6]} {desired}")
+        self._users.want(stack_id, desired, f"relaunch {stack_id[:6]} {desired}")
 
     # -- members -----------------------------------------------------------------------------------------------------
 
-    def _pass_time(self) -> None:
+    def pass_time(self) -> bool:
         """Before time passes members mostly report: few batches wait until the end of their time."""
         waited_for = [each for each in self._asked() if each[0] in self._waited_for()]
-        if waited_for and self.rng.random() < 0.9:
-            self._report(waited_for)
-        else:
-            super()._pass_time()
+        if not waited_for or self.rng.random() >= 0.9:
+            return False
+        self._report(waited_for)
+        return True
 
     def _waited_for(self) -> set[str]:
         """Keys of the groups whose batch waits for reports."""
@@ -275,70 +258,48 @@ class SignalledWorld(TroubledWorld):
 
     def _asked(self) -> list[tuple[str, str]]:
         """Key of the group, and handle of each member that may have to report."""
-        groups_made = {row.key: row for row in self.rows() if row.type == INSTANCES}
-        keys = {each.id: each.parent_key for each in self.all_stacks() if each.parent_key in groups_made}
-        mine = [(keys[row.stack_id], row.handle) for row in self.rows() if row.stack_id in keys and row.handle]
+        groups_made = {row.key: row for row in self.world.rows() if row.type == INSTANCES}
+        keys = {each.id: each.parent_key for each in self.world.all_stacks() if each.parent_key in groups_made}
+        mine = [(keys[row.stack_id], row.handle) for row in self.world.rows() if row.stack_id in keys and row.handle]
         return sorted(mine)
 
     def _report(self, members: list[tuple[str, str]] | None = None) -> None:
         """A member reports, one of these or of all, perhaps twice, or as one that does not exist."""
         rng = self.rng
-        asked, alive = members or self._asked(), [api for api in self.apis if api.alive]
-        if not asked or not alive:
+        asked = members or self._asked()
+        if not asked or not self.world.serving:
             return
         key, member = rng.choice(asked)
         said = MemberReport(rng.choice((member,) * 9 + ("no such member",)), rng.random() < 0.05, "said so")
-        api = rng.choice(alive)
-        for _ in range(rng.choice((1, 1, 2))):
-            api.requests.append(self._sender(api, key, said))
+        api = rng.choice(self.world.serving)
+
+        def send(api: Api) -> None:
+            api.reports.take(key, said)
+            self.world.happened["reported"] += 1
+
+        api.requests.extend([send] * rng.choice((1, 1, 2)))
         self.note(f"report {'failure' if said.failed else 'success'} of {said.member} to {key}")
 
-    def _sender(self, api: Any, key: str, said: MemberReport) -> Callable[[Any], None]:
-        def send(_: Any) -> None:
-            api.reports.take(key, said)
-            self.reported += 1
-
-        return send
-
-    def _jump(self, rested_at: float | None) -> None:
+    def last_word(self) -> None:
         """After the calm every member reports."""
         for key, member in self._asked():
-            if any(row.status == Status.IN_PROGRESS and row.key == key for row in self.rows()):
+            if any(row.status == Status.IN_PROGRESS and row.key == key for row in self.world.rows()):
                 try:
-                    self.apis[0].reports.take(key, MemberReport(member, failed=False))
+                    self.world.apis[0].reports.take(key, MemberReport(member, failed=False))
                 except Rejected as error:
                     self.note(f"refused: {error}")
-        super()._jump(rested_at)
 
 
-class Signalled(NamedTuple):
-    """What one seed gave, see `SignalledWorld`."""
-
-    lines: list[str]
-    reported: int
-    batches: int
-    heard: int
-    limited: int
-    overtaken: int
+RING = Ring("signalled_updates", lambda seed: troubled(seed, MemberSignals()))
 
 
-def play(seed: int) -> Signalled:
-    with with_story(SignalledWorld(seed), seed, replay(seed, "signalled_updates")) as world:
-        world.run()
-    counts = (world.reported, world.batches, world.heard, world.limited, world.overtaken)
-    return Signalled(world.story.lines, *counts)
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_groups_that_wait_for_signals_converge_and_no_invariant_is_broken(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_batches_follow_one_another_in_these_worlds() -> None:
-    play_until(played, range(36), {"reported": 21, "batches": 5, "heard": 5, "limited": 4})
+    RING.play_until(range(36), {"reported": 21, "batches": 5, "heard": 5, "limited": 4})
 
 
 def _members_of(waiting: Waiting) -> dict[str, Any]:

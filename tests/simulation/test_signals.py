@@ -3,11 +3,8 @@
 `HOMEOSTAT_SEEDS=1000` plays more.
 """
 
-import os
 import random
-from collections.abc import Callable
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -15,13 +12,14 @@ from homeostat.model.errors import Rejected
 from homeostat.model.status import Status
 from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
-from tests.simulation.playing import play_until, replay, with_story
+from tests.simulation.actors import Api
+from tests.simulation.parts import Part
+from tests.simulation.playing import Ring, seeds_to_play
 from tests.simulation.templates import DesiredStack, Resources, TemplateMutator
-from tests.simulation.trouble import TroubledWorld
-from tests.simulation.world import SimulatedWorld
+from tests.simulation.trouble import troubled
+from tests.simulation.users import Users
+from tests.simulation.world import World
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "2"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 HANDLE, CONDITION = "OS::Heat::WaitConditionHandle", "OS::Heat::WaitCondition"
 CONFIG, DEPLOYMENT = "OS::Heat::SoftwareConfig", "OS::Heat::SoftwareDeployment"
 LINKED = {CONDITION: ("handle", HANDLE), DEPLOYMENT: ("config", CONFIG)}
@@ -55,20 +53,18 @@ class Configurer(TemplateMutator):
         return {**properties, "server": "srv", "input_values": {"v": rng.randint(0, 3)}, "actions": actions}
 
 
-class SignallingWorld(TroubledWorld):
-    """signalled — signals that were accepted."""
+class Signalling(Part):
+    """Servers that signal, and what waits for their signals."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
-        self._mutator = Configurer(self.rng, nested=self.rng.random() < 0.3)
-        self._acts.append((8.0, self._signal))
-        self.signalled = 0
+    def begin(self) -> None:
+        self.world.part(Users).gardener = Configurer(self.rng, nested=self.rng.random() < 0.3)
+        self.world.acts.append((8.0, self._signal))
 
     def _places(self, *, waiting: bool) -> list[tuple[str, str, str]]:
         """Project, kind and handle of what can be signalled; those that wait, or all."""
         with self.db.read() as tx:
-            busy = {row.handle for row in self.rows() if row.status == Status.IN_PROGRESS and row.handle}
-            found = [records.get(tx, each.id) for each in self.records()]
+            busy = {row.handle for row in self.world.rows() if row.status == Status.IN_PROGRESS and row.handle}
+            found = [records.get(tx, each.id) for each in self.world.records()]
         there = [each for each in found if each is not None]
         links = {each.link for each in there if each.id in busy and each.kind == "wait_condition"}
         chosen = [each for each in there if each.kind in ("signal_handle", "software_deployment")]
@@ -78,89 +74,73 @@ class SignallingWorld(TroubledWorld):
     def _signal(self) -> None:
         """A server tells that it is done, or has failed; now and then twice, or when nobody waits any more."""
         places = self._places(waiting=self.rng.random() < 0.7)
-        alive = [api for api in self.apis if api.alive]
-        if not places or not alive:
+        if not places or not self.world.serving:
             return
         place = self.rng.choice(places)
         bodies: list[dict[str, Any] | None] = [None, None, {"id": "one"}, {"status": "FAILURE"}]
         if place[1] == "software_deployment":
             bodies = [None, None, {"deploy_status_code": 0}, {"deploy_status_code": 1}]
-        api, body = self.rng.choice(alive), self.rng.choice(bodies)
-        for _ in range(self.rng.choice((1, 1, 2))):
-            api.requests.append(self._sender(api, place, body))
+        api, body = self.rng.choice(self.world.serving), self.rng.choice(bodies)
+
+        def send(api: Api) -> None:
+            api.signals.native(*place, body)
+            self.world.happened["signalled"] += 1
+
+        api.requests.extend([send] * self.rng.choice((1, 1, 2)))
         self.note(f"signal {place}: {body}")
 
-    def _sender(self, api: Any, place: tuple[str, str, str], body: dict[str, Any] | None) -> Callable[[Any], None]:
-        def send(_: Any) -> None:
-            api.signals.native(*place, body)
-            self.signalled += 1
-
-        return send
-
-    def _jump(self, rested_at: float | None) -> None:
+    def last_word(self) -> None:
         """After the calm every server tells what it has to: nobody waits for ever."""
         for place in self._places(waiting=True):
             try:
-                self.apis[0].receiver().native(*place, None)
+                self.world.apis[0].receiver().native(*place, None)
             except Rejected as error:
                 self.note(f"refused: {error}")
-        super()._jump(rested_at)
 
-    def check_derived(self) -> None:
+    def ended(self) -> None:
+        self._check_derived()
+        self._check_waits()
+
+    def _check_derived(self) -> None:
         """Each derived config is that of one deployment, and what was derived before is gone."""
-        stored = self.records()
+        stored = self.world.records()
         derived = [each.id for each in stored if each.kind == "software_config" and not records.key_of(each.token)]
         wanted = [each.object["config_id"] for each in stored if each.kind == "software_deployment"]
         assert sorted(derived) == sorted(id for id in wanted if id)
 
-    def check_waits(self) -> None:
+    def _check_waits(self) -> None:
         """Nothing waits for a signal that came. (In a failed stack, what was begun may wait for its time limit:
         the handle may be gone.)"""
-        failed = {stack.id for stack in self.all_stacks() if stack.status == Status.FAILED}
-        for row in self.rows():
+        failed = {stack.id for stack in self.world.all_stacks() if stack.status == Status.FAILED}
+        for row in self.world.rows():
             if row.stack_id in failed:
                 continue
             waits = kind_of(row.type) in ("wait_condition", "software_deployment") and row.handle
             assert not (waits and row.status == Status.IN_PROGRESS), f"{row.name}: {row.reason}"
 
 
-class Signalled(NamedTuple):
-    """What one seed gave: the story, and how many signals were accepted."""
-
-    lines: list[str]
-    signalled: int
+RING = Ring("signals", lambda seed: troubled(seed, Signalling()))
 
 
-def play(seed: int) -> Signalled:
-    with with_story(SignallingWorld(seed), seed, replay(seed, "signals")) as world:
-        world.run()
-        world.check_derived()
-        world.check_waits()
-    return Signalled(world.story.lines, world.signalled)
-
-
-played = cache(play)
-
-
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(2))
 def test_what_waits_for_signals_converges_and_nothing_leaks_or_is_made_twice(seed: int) -> None:
-    played(seed)
+    RING.played(seed)
 
 
 def test_there_are_signals_in_these_worlds() -> None:
-    play_until(played, range(12), {"signalled": 11})
+    RING.play_until(range(12), {"signalled": 11})
 
 
 def test_a_seed_replays_itself() -> None:
-    assert played(1).lines == play(1).lines
+    assert RING.played(1).lines == RING.play(1).lines
 
 
 def test_only_what_stands_for_a_config_stays_when_its_stack_lets_go_of_it() -> None:
     """The worker died before it knew of the record. What an earlier creation of the same row had made is a leak."""
-    world = SimulatedWorld(1)
+    world = World(1)
     desired = DesiredStack({"a": {"type": CONFIG, "properties": {"config": "v1"}}})
     api, made = world.apis[0], list[str]()
-    api.requests.append(lambda stack_service: made.append(stack_service.create("p", None, "s", desired.request())))
+    api.requests.append(lambda api: made.append(api.stack_service.create("p", None, "s", desired.request())))
     while not world.records():
         world.step()
     (row,), (record,) = world.rows(), world.records()

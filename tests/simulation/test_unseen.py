@@ -2,7 +2,6 @@
 secret as passwords. What a look cannot compare has to be right by what was sent alone, however updates overtake each
 other, are cancelled, rolled back, lost and sent late. `HOMEOSTAT_SEEDS=1000` plays more."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,14 +10,13 @@ import pytest
 
 from homeostat.clouds.port import Answer, Change, Creation
 from homeostat.model.observed import Observation
-from tests.simulation.playing import replay, with_story
+from tests.simulation.playing import Ring, seeds_to_play
+from tests.simulation.trouble import troubled
 from tests.simulation.watched import WatchedCloud
-from tests.simulation.wavering import WaveringWorld
+from tests.simulation.wavering import Wavering
 
 pytestmark = pytest.mark.heavy
 
-SEEDS = int(os.environ.get("HOMEOSTAT_SEEDS", "8"))
-FIRST = int(os.environ.get("HOMEOSTAT_FIRST_SEED", "0"))
 UNSEEN = {"volume": "description", "server": "metadata"}
 """Kind -> the field that it has and does not report."""
 
@@ -58,11 +56,9 @@ def _without_unseen(kind: str, answer: Any) -> Any:
     return replace(answer, properties=_seen(answer.handle, answer.properties))
 
 
-class QuietWorld(WaveringWorld):
-    cloud_type = QuietCloud
+RING = Ring("unseen", lambda seed: troubled(seed, Wavering(), cloud_type=QuietCloud))
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SEEDS))
+@pytest.mark.parametrize("seed", seeds_to_play(8))
 def test_what_no_look_shows_is_as_it_was_wanted_last(seed: int) -> None:
-    with with_story(QuietWorld(seed), seed, replay(seed, "unseen")) as world:
-        world.run()
+    RING.played(seed)

@@ -10,12 +10,12 @@ from homeostat.model.status import Action, Status
 from homeostat.planner.states import snapshot_state
 from homeostat.services.marks import MarkRequest
 from tests.simulation.templates import DesiredStack
-from tests.simulation.world import SimulatedWorld
+from tests.simulation.world import World
 
 DISK = {"type": "OS::Cinder::Volume", "properties": {"size": 1}}
 
 
-def given_another_policy(world: SimulatedWorld, *, sender_dies: bool) -> None:
+def given_another_policy(world: World, *, sender_dies: bool) -> None:
     """A user gives a volume the policy Snapshot when its deletion is intended, and the request not yet with the cloud.
 
     sender_dies — it never comes there: another worker goes on with the deletion.
@@ -34,25 +34,25 @@ def given_another_policy(world: SimulatedWorld, *, sender_dies: bool) -> None:
 
 
 def test_a_deletion_that_is_on_its_way_is_judged_by_the_policy_it_was_intended_with() -> None:
-    with closing(SimulatedWorld(0)) as world:
+    with closing(World(0)) as world:
         given_another_policy(world, sender_dies=False)
         assert (world.things(), world.copies(), world.watcher.deletions) == ({}, [], 1)
 
 
 def test_a_deletion_that_is_intended_again_is_judged_by_the_newer_policy() -> None:
-    with closing(SimulatedWorld(0)) as world:
+    with closing(World(0)) as world:
         given_another_policy(world, sender_dies=True)
         assert (len(world.copies()), world.watcher.snapshots) == (1, 1)
 
 
 def test_a_deletion_that_forgets_the_newer_policy_is_found() -> None:
     never = patch.object(snapshot_state, "needed", return_value=False)
-    with never, closing(SimulatedWorld(0)) as world, pytest.raises(AssertionError, match="without a snapshot"):
+    with never, closing(World(0)) as world, pytest.raises(AssertionError, match="without a snapshot"):
         given_another_policy(world, sender_dies=True)
 
 
 def test_what_failed_its_check_fails_it_as_before_when_its_mark_ends() -> None:
-    with closing(SimulatedWorld(0, CloudBehaviour(quota=0))) as world:
+    with closing(World(0, CloudBehaviour(quota=0))) as world:
         api = world.apis[0]
         stack_id = api.stack_service.create("p", None, "web", DesiredStack({"disk": DISK}).request())
         world.settle()
@@ -67,7 +67,7 @@ def test_what_failed_its_check_fails_it_as_before_when_its_mark_ends() -> None:
 def test_an_action_that_failed_for_a_check_stays_so_when_that_is_well_again() -> None:
     """What a volume holds that is attached is left to users: its failure is one of the action in progress."""
     attached = {"attachments": [{"server_id": "server-999"}]}
-    with closing(SimulatedWorld(0)) as world:
+    with closing(World(0)) as world:
         users = world.apis[0].stack_service
         stack_id = users.create("p", None, "web", DesiredStack({"disk": DISK}).request())
         world.settle()

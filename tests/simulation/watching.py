@@ -91,6 +91,12 @@ class Watcher:
         for cloud in clouds:
             cloud.on_delete = self.deleting
 
+    def counts(self) -> dict[str, int]:
+        """How much there was to judge."""
+        of_watcher = {"deletions": self.deletions, "copied first": self.snapshots, "renewed": len(self.renewed)}
+        kept = {"maintained": self.maintained, "judged while locked": self.held}
+        return {**of_watcher, **kept, **self.healing.healed._asdict()}
+
     # -- commits -----------------------------------------------------------------------------------------------------
 
     def committed(self) -> None:

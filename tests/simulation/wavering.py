@@ -4,9 +4,11 @@ import copy
 
 from homeostat.model.errors import Rejected
 from homeostat.model.status import Action, Status
-from homeostat.services.stacks import StackService
+from tests.simulation.actors import Api
+from tests.simulation.disturbances import Disturbances
+from tests.simulation.parts import Part
 from tests.simulation.templates import DesiredStack
-from tests.simulation.trouble import TroubledWorld
+from tests.simulation.users import Users
 
 UNSEEN = {"OS::Cinder::Volume": "description", "OS::Nova::Server": "metadata", "Sim::Disk": "secret"}
 """Type -> a property that may be changed in place."""
@@ -15,62 +17,60 @@ STEPS = (5, 20, 40, 80)
 TIMES = 4
 
 
-class WaveringWorld(TroubledWorld):
-    """Once all trouble is over, users of what is complete waver, and workers are killed and frozen while they do.
+class Wavering(Part):
+    """Once all trouble is over, users of what is complete waver, and workers are killed and frozen while they do."""
 
-    wavered — how often users took back what they had asked for a moment before.
-    """
+    def __init__(self) -> None:
+        self._wavers = False
 
-    wavered = 0
-
-    def settle(self, within_s: float = 7200.0) -> None:
-        super().settle(within_s)
+    def rested(self) -> None:
+        if self._wavers:
+            return
+        self._wavers = True
+        desired = self.world.part(Users).desired
         for _ in range(TIMES):
-            for stack in self.all_stacks():
+            for stack in self.world.all_stacks():
                 complete = stack.status == Status.COMPLETE and stack.action != Action.DELETE
-                if complete and stack.id in self._desired and stack.deleted_at is None and stack.lock is None:
-                    self._waver(stack.id)
-            super().settle(within_s)
+                if complete and stack.id in desired and stack.deleted_at is None and stack.lock is None:
+                    self.waver(stack.id)
+            self.world.settle()
 
-    def _waver(self, stack_id: str) -> None:
-        before = self._desired[stack_id]
+    def waver(self, stack_id: str) -> None:
+        """Change a stack, and take that back, or not."""
+        users = self.world.part(Users)
+        before = users.desired[stack_id]
         changed = copy.deepcopy(before)
         for each in changed.resources.values():
             name, value = UNSEEN.get(each["type"], ""), f"new {self.rng.randint(0, 1)}"
             if name:
                 each["properties"][name] = {"v": value} if name == "metadata" else value
-        self._ask(stack_id, changed)
-        self._go_on(self.rng.choice(STEPS))
+        self._want(stack_id, changed)
+        self.go_on(self.rng.choice(STEPS))
         draw = self.rng.random()
         if draw < 0.3:
             self._take_back(stack_id, before)
         else:
-            self._ask(stack_id, before if draw < 0.8 else self._desired[stack_id])
-        self.wavered += 1
+            self._want(stack_id, before if draw < 0.8 else users.desired[stack_id])
         if self.rng.random() < 0.3:
-            self._kill()
-            self.replace_dead()
+            self.world.part(Disturbances).kill()
+            self.world.replace_dead()
 
-    def _go_on(self, steps: int) -> None:
+    def go_on(self, steps: int) -> None:
         for _ in range(steps):
-            if not self.step():
-                self._pass_time()
-            self.clock.time += self.rng.choice((0.0, 0.0, 0.01, 0.1))
+            self.world.step_or_wait(0.0, 0.0, 0.01, 0.1)
 
-    def _ask(self, stack_id: str, desired: DesiredStack) -> None:
-        def update(stack_service: StackService) -> None:
-            stack_service.update(stack_id, desired.request())
-            self._desired[stack_id] = desired
-
-        self._request(update, f"update {stack_id[:6]} in what nobody sees {desired}")
+    def _want(self, stack_id: str, desired: DesiredStack) -> None:
+        self.world.part(Users).want(stack_id, desired, f"update {stack_id[:6]} in what nobody sees {desired}")
 
     def _take_back(self, stack_id: str, before: DesiredStack) -> None:
-        def cancel(stack_service: StackService) -> None:
+        users = self.world.part(Users)
+
+        def cancel(api: Api) -> None:
             try:
-                stack_service.cancel(stack_id, roll_back=True)
+                api.stack_service.cancel(stack_id, roll_back=True)
             except Rejected as error:
                 self.note(f"refused: {error}")
             else:
-                self._desired[stack_id] = before
+                users.desired[stack_id] = before
 
-        self._request(cancel, f"cancel {stack_id[:6]}")
+        users.ask(cancel, f"cancel {stack_id[:6]}")
