@@ -6,8 +6,9 @@ import pytest
 
 from homeostat.clouds.port import ChangeNotice
 from homeostat.clouds.simulated import CloudBehaviour, Faults
+from homeostat.services.pipeline.request import StackRequest
 from homeostat.store.shards import shard_state
-from tests.component.running import Service, double, server, volume
+from tests.component.running import Service, double, server, template, volume
 
 QUICK = CloudBehaviour()
 SLOW = CloudBehaviour(build_s=3.0, delete_s=2.0)
@@ -184,6 +185,20 @@ def test_rollback_of_an_update_goes_back_to_what_was_complete() -> None:
     assert service.state(stack_id) == "ROLLBACK_COMPLETE"
     assert service.servers() == before
     assert service.stack(stack_id).rollback_to == 1
+
+
+@pytest.mark.parametrize("resources", [("t",), ("a", "b", "c", "t")], ids=["fewer", "more"])
+def test_rollback_counts_the_resources_of_the_revision_that_it_goes_back_to(resources: tuple[str, ...]) -> None:
+    service = Service()
+    stack_id = service.create({"a": double(), "b": double()}, disable_rollback=False)
+    service.rest()
+    service.stack_service.update(
+        stack_id, StackRequest(template({name: double(fail=name == "t") for name in resources}))
+    )
+    assert service.stack(stack_id).size == len(resources)
+    service.rest()
+    assert service.state(stack_id) == "ROLLBACK_COMPLETE"
+    assert service.stack(stack_id).size == 2
 
 
 @pytest.mark.shows("CV11")

@@ -293,7 +293,8 @@ def test_a_schema_from_before_the_first_release_is_refused(empty: Database, revi
 def test_the_statements_of_the_upgrade_notes_bring_it_to_the_first_release(empty: Database) -> None:
     (block,) = re.findall(r"```sql\n(.*?)```", UPGRADE_NOTES.read_text("utf-8"), re.DOTALL)
     *renames, stamp = block.strip().splitlines()
-    released = empty.migrate()
+    go_to(empty, "0101")
+    released = empty.schema_status()
     with empty.write() as tx:
         for statement in renames:
             _, _, table, _, _, old, _, new = statement.rstrip(";").split()
@@ -304,6 +305,7 @@ def test_the_statements_of_the_upgrade_notes_bring_it_to_the_first_release(empty
         for statement in (*renames, stamp):
             tx.execute(text(statement.rstrip(";")))
     assert empty.schema_status() == released
+    empty.migrate()
     add_stack(empty)
 
 

@@ -23,6 +23,7 @@ from homeostat.clustering.store.moves import Place
 from homeostat.convergence.nested_stacks.group_revisions import wanted_group
 from homeostat.convergence.nested_stacks.template_stacks import environment_inside
 from homeostat.desired.members import group_content, shard_count, shard_of, touched_shards
+from homeostat.desired.texts import size_of
 from homeostat.model.caller import Caller
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
@@ -188,7 +189,7 @@ class Mover:
         before = revisions.content_of(tx, group.id, group.revision)
         content = _group(tx, revisions.content_of(tx, cluster.id, cluster.revision), group, before)
         touched, shards = touched_shards(before, content), shard_count(content.group)
-        revision = revisions.encode(self._db, content, shards=shards)
+        revision = revisions.encode(self._db, content, shards=shards, size=size_of(content))
         timeout_s = self._stacks.quotas.timeout_s
         number = action_begin.revise(tx, group, Action.UPDATE, revision, now, timeout_s, touched=touched)
         for member, home in moving.released:

@@ -106,6 +106,7 @@ revision = Table(
     Column("action", Text, nullable=False, default="", server_default=""),
     Column("requested_by", Text, nullable=False, default="", server_default=""),
     Column("request_id", Text, nullable=False, default="", server_default=""),
+    Column("size", Integer),
 )
 """Desired state of stacks; a revision never changes.
 
@@ -117,6 +118,7 @@ Columns:
         `store.stacks.revisions.NewRevision`; also `store.stacks.deletion.POLICIES`; otherwise "".
     action: The stack action that created the revision; "" in rows older than this column.
     requested_by, request_id: The requester, and the id of the request; "" for revisions by the service itself.
+    size: Number of resources that it defines; NULL in rows older than this column.
 """
 
 # Texts of files by hash: a whole tree of stacks, with all revisions, shares a single copy.

@@ -79,12 +79,13 @@ def store_revision(tx: Transaction, stack_id: str, number: int, action: str, rev
     requester, content = requesters.current(), revision.content
     asked = (requester.name, requester.request_id)
     if isinstance(content, Copied):
-        copy = (content.number, revision.intent, now, content.template, *asked)
-        _copy_revision(tx, stack_id, number, action, *copy, regroups=content.template is not None)
+        copy = (content.number, revision.intent, now, content.template, revision.size, *asked)
+        regroups, resizes = content.template is not None, revision.size is not None
+        _copy_revision(tx, stack_id, number, action, *copy, regroups=regroups, resizes=resizes)
         return
     files.store(tx, content.files)
     texts = (content.template, content.parameters, content.environment, content.hashes)
-    _insert_revision(tx, stack_id, number, action, revision.kind, *texts, revision.intent, now, *asked)
+    _insert_revision(tx, stack_id, number, action, revision.kind, *texts, revision.intent, now, revision.size, *asked)
 
 
 def store_empty(tx: Transaction, stack_ids: Sequence[str], number: int, action: str, now: float) -> None:
@@ -98,7 +99,7 @@ def store_empty(tx: Transaction, stack_ids: Sequence[str], number: int, action: 
         "files": encoded.hashes,
     }
     asked = {"requested_by": requester.name, "request_id": requester.request_id, "created_at": now}
-    same = {"number": number, "action": action, "intent": "", **content, **asked}
+    same = {"number": number, "action": action, "intent": "", "size": 0, **content, **asked}
     if stack_ids:
         tx.execute(insert(schema.revision), [{"stack_id": stack_id, **same} for stack_id in stack_ids])
 
@@ -115,6 +116,7 @@ def _insert_revision(
     files: Any,
     intent: str,
     created_at: float,
+    size: int | None,
     requested_by: str,
     request_id: str,
 ) -> Executable:
@@ -129,6 +131,7 @@ def _insert_revision(
         files=files,
         intent=intent,
         created_at=created_at,
+        size=size,
         requested_by=requested_by,
         request_id=request_id,
     )
@@ -143,15 +146,18 @@ def _copy_revision(
     intent: str,
     now: float,
     template: Any,
+    size: int | None,
     requested_by: str,
     request_id: str,
     *,
     regroups: bool,
+    resizes: bool,
 ) -> Executable:
     """Build the copy of an earlier revision, with its cells as stored.
 
     Args:
         regroups: Store this template instead of the earlier one, as for the next batch of a group.
+        resizes: Store this size instead of the earlier one.
     """
     table = schema.revision
     same = {column.name: column for column in table.c}
@@ -165,6 +171,8 @@ def _copy_revision(
     }
     if regroups:
         new["template"] = type_coerce(template, table.c.template.type)
+    if resizes:
+        new["size"] = type_coerce(size, Integer)
     copied = select(*({**same, **new}.values())).where(table.c.stack_id == stack_id, table.c.number == source)
     return insert(table).from_select(list(same), copied)
 
@@ -181,13 +189,15 @@ def copy_of_revision(tx: Transaction, stack: StackRow, number: int, intent: str 
     if row is None:
         raise LookupError(f"stack {stack.id} has no revision {number}")
     sinks = contents.sinks_of(row.environment) if stack.parent_id is None else ()
-    return NewRevision(row.kind, Copied(number), sinks, intent)
+    return NewRevision(row.kind, Copied(number), sinks, intent, size=row.size)
 
 
 @prepared
 def _revision_kind(stack_id: str, number: int) -> Select[Any]:
     table = schema.revision
-    return select(table.c.kind, table.c.environment).where(table.c.stack_id == stack_id, table.c.number == number)
+    return select(table.c.kind, table.c.environment, table.c.size).where(
+        table.c.stack_id == stack_id, table.c.number == number
+    )
 
 
 def intent_of(tx: Transaction, stack_id: str, number: int) -> str:
