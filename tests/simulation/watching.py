@@ -95,7 +95,8 @@ class Watcher:
         """How much there was to judge."""
         of_watcher = {"deletions": self.deletions, "copied first": self.snapshots, "renewed": len(self.renewed)}
         kept = {"maintained": self.maintained, "judged while locked": self.held}
-        return {**of_watcher, **kept, **self.healing.healed._asdict()}
+        healed = {f"healed.{name}": number for name, number in self.healing.healed._asdict().items()}
+        return {**of_watcher, **kept, **healed}
 
     # -- commits -----------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ def row(each: SumLimit) -> str:
 
 
 def test_the_documentation_lists_every_limit_and_no_other() -> None:
-    section = PAGE.read_text().split("## What requests add up to", 1)[1].split("\n## ", 1)[0]
+    section = PAGE.read_text().split("## Limits of accumulated data", 1)[1].split("\n## ", 1)[0]
     listed = [line for line in section.splitlines() if line.startswith("| ") and "`" in line]
     assert listed == [row(each).replace("|  |", "| |").replace("|  |", "| |") for each in limits.ALL]
     assert f"first {limits.EVENT_REASON_MAX:,} characters" in section

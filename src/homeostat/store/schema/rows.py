@@ -6,6 +6,8 @@ JSON is `Any`: plain data, or `Lost` if it cannot be decrypted.
 
 from typing import Any, NamedTuple
 
+from homeostat.model.snapshot import StackSnapshot
+
 
 class StackRow(NamedTuple):
     """A row of `stack`."""
@@ -44,7 +46,7 @@ class StackRow(NamedTuple):
     suspended: bool
     user_project: str | None
     spares: str | None
-    snapshot: Any | None
+    snapshot: StackSnapshot | None
     secret: bool | None
     size: int
     healing: Any | None
