@@ -67,7 +67,7 @@ ENVIRONMENT = SumLimit(
 CONFIGS = SumLimit("Software configs of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
 DEPLOYMENTS = SumLimit("Software deployments of a project", RECORDS_MAX, 32 * MI, "delete unused ones")
 OUTPUTS = SumLimit(
-    "Software deployments of a project, with what servers have signalled for them",
+    "Software deployments of a project, with signal data",
     None,
     64 * MI,
     "signal less, or delete unused ones",
