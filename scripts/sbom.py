@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from cyclonedx.contrib.license.factories import LicenseFactory
@@ -39,15 +40,18 @@ def bill(built: Path) -> Bom:
     version = metadata.version(PROJECT)
     files = [*built.glob(f"{PROJECT}-{version}*.whl"), *built.glob(f"{PROJECT}-{version}.tar.gz")]
     root = component("pypi", PROJECT, version, licenses_of(PROJECT), map(digest, files), ComponentType.APPLICATION)
-    libraries = {each.name: each for each in locked()}
+    libraries: dict[str, list[Component]] = {}  # several versions of some, each for other Pythons
+    for library in locked():
+        libraries.setdefault(library.name, []).append(library)
     vendored = list(brought())
-    bom = Bom(components=[*libraries.values(), *vendored])
+    bom = Bom(components=[*chain.from_iterable(libraries.values()), *vendored])
     bom.metadata.component = root
     bom.metadata.timestamp = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC)
     bom.serial_number = uuid.uuid5(uuid.NAMESPACE_OID, LOCK.read_text("utf-8") + VENDORED.read_text("utf-8"))
     for name, required in dependencies().items():
-        found = [libraries[each] for each in sorted(required) if each in libraries]
-        bom.register_dependency(*((root, [*found, *vendored]) if name == PROJECT else (libraries[name], found)))
+        needed = [library for each in sorted(required) for library in libraries.get(each, ())]
+        for dependant in [root] if name == PROJECT else libraries[name]:
+            bom.register_dependency(dependant, [*needed, *vendored] if dependant is root else needed)
     return bom
 
 
