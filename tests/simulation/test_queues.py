@@ -126,6 +126,8 @@ class Queues(Part):
         self._zaqar = Zaqar(self._identity)
         self._numbers = itertools.count(1)
         self._posted: dict[str, set[str]] = {}
+        self._heard: dict[str, set[str]] = {}
+        self._removed: set[str] = set()
         self._collectors: dict[str, tuple[StackUsers, SignalQueues]] = {}
 
     def begin(self) -> None:
@@ -220,6 +222,15 @@ class Queues(Part):
         """Does a queue have messages that nobody has taken?"""
         return any(self._zaqar.queues.get(each.id) for each in self._queues())
 
+    def committed(self) -> None:
+        """The signals of a handle go with the last condition that uses it."""
+        rows = self.db.raw.execute("SELECT record_id, json_extract(object, '$.data') FROM signal").fetchall()
+        heard: dict[str, set[str]] = {}
+        for handle, data in rows:
+            heard.setdefault(handle, set()).add(data)
+        self._removed |= {data for handle, known in self._heard.items() for data in known - heard.get(handle, set())}
+        self._heard = heard
+
     def rested(self) -> None:
         """Each message is one signal, unless its queue was lost; each user belongs to a resource."""
         handles = {each.link: each.id for each in self._queues()}
@@ -232,7 +243,7 @@ class Queues(Part):
             twice = [data for data, times in heard.items() if times > 1]
             assert not twice, f"{handle} has heard {twice} more than once"
             assert heard.keys() <= posted, f"{handle} has heard {heard.keys() - posted}, which nobody has posted"
-            lost = posted - heard.keys() - self._zaqar.gone
+            lost = posted - heard.keys() - self._zaqar.gone - self._removed
             assert not lost, f"{handle} has never heard {lost}"
             self.world.happened["heard"] += len(heard)
         departed = [each.id for each in self.world.records() if each.kind in (DEPARTED_QUEUE, DEPARTED_USER)]
