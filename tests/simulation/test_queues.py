@@ -27,7 +27,10 @@ from tests.simulation.users import Users
 pytestmark = pytest.mark.heavy
 
 DUE = f"""SELECT min(at) FROM (SELECT coalesce(updated_at, 0.0) AS at FROM record WHERE kind = '{QUEUE}'
-    UNION ALL SELECT 0.0 FROM record WHERE kind IN ('{DEPARTED_QUEUE}', '{DEPARTED_USER}', '{DEPARTED_PROJECT}'))"""
+    UNION ALL SELECT 0.0 FROM record WHERE kind IN ('{DEPARTED_QUEUE}', '{DEPARTED_USER}')
+    UNION ALL SELECT 0.0 FROM record AS departed WHERE kind = '{DEPARTED_PROJECT}' AND NOT EXISTS (
+        SELECT 1 FROM record WHERE project = departed.project AND kind IN ('{STACK_USER}', '{DEPARTED_USER}')))"""
+"""When a worker has work for queues. The project of departed users waits for all users of its owner."""
 
 
 class QueueConfigurer(Configurer):
