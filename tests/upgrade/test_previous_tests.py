@@ -10,6 +10,8 @@ from tests.upgrade.installations import CURRENT, RELEASED, check_release
 CHOSEN = ("tests/contract/test_store*.py", "tests/contract/test_records.py", "tests/component/test_locks.py")
 LEFT_OUT = "tests/contract/test_store_migrating.py"
 """It names the newest revision that its version knows."""
+EXACT = "test_migrations_make_the_schema_that_the_code_declares"
+"""It fails for any column that this version adds."""
 PLAIN = ("-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:anyio")
 
 
@@ -23,7 +25,10 @@ def test_the_tests_of_the_last_release_pass_on_this_schema() -> None:
         "HOMEOSTAT_MIGRATOR": " ".join(("env", "--unset=PYTHONPATH", *CURRENT)),
     }
     ended = subprocess.run(
-        [CURRENT[0], "-m", "pytest", *PLAIN, "-m", "not heavy", f"--ignore={source / LEFT_OUT}", *files],
+        [
+            *(CURRENT[0], "-m", "pytest", *PLAIN, "-m", "not heavy", "-k", f"not {EXACT}"),
+            *(f"--ignore={source / LEFT_OUT}", *files),
+        ],
         cwd=source,
         env={**os.environ, **variables},
         capture_output=True,
