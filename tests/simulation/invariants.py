@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from homeostat.convergence.stages.loading import Loaded, load_world
 from homeostat.desired.compiling import Definitions
 from homeostat.desired.graphs import DesiredGraphs
+from homeostat.desired.texts import size_of
 from homeostat.model.stack_actions import MAINTENANCE
 from homeostat.model.status import Action, Status
 from homeostat.model.waiting import Why
@@ -24,7 +25,7 @@ from homeostat.resources.registry import kind_of
 from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.shards import shard_state
-from homeostat.store.stacks import stacks
+from homeostat.store.stacks import revisions, stacks
 
 READY = ("active", "available", "in-use", "attached")
 COMPARED = ("flavor", "metadata", "description", "name", "size", "secret")
@@ -84,6 +85,7 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
     if stack.parent_id is not None:
         owned = any(row.key == stack.parent_key and row.handle in (stack.id, "") for row in world.rows())
         assert owned or stack.id in world.retained, f"{stack.name} belongs to no stack"
+    _check_size(world, stack)
     restricted = {name for number in range(stack.shards) for name in _check_shard(world, stack, number)}
     if stack.status == Status.FAILED and stack.action in (Action.UPDATE, Action.ROLLBACK):
         for row in rows:
@@ -98,6 +100,13 @@ def _check_stack(world: Restable, stack: Any, things: dict[str, dict[str, Any]])
     for row in rows:
         if row.status == Status.COMPLETE and row.action not in (Action.INIT, Action.DELETE):
             _check_reality(things.get(row.handle), f"{stack.name}.{row.name}", row, compared=row.name not in restricted)
+
+
+def _check_size(world: Restable, stack: Any) -> None:
+    """Limits of a tree count the resources of the newest revision, whichever action has stored it."""
+    with world.db.read() as tx:
+        size = size_of(revisions.content_of(tx, stack.id, stack.revision))
+    assert stack.size == size, f"{stack.name} has {size} resources, and counts {stack.size}"
 
 
 def _check_shard(world: Restable, stack: Any, number: int) -> set[str]:
