@@ -69,7 +69,7 @@ def test_a_database_that_hangs_is_a_reason_and_holds_up_no_check(tmp_path: Path)
 
     class Hanging(Database):
         def read(self):  # type: ignore[no-untyped-def]
-            hangs.wait()
+            hangs.wait(30.0)
             return super().read()
 
     with database(tmp_path) as db:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from homeostat.model.node_health import RecoveryAction
 from homeostat.model.observed import Observation
+from homeostat.model.record import record
 from homeostat.model.rollout import RolloutChange
 from homeostat.model.status import Word
 from homeostat.model.waiting import Waiting
@@ -63,7 +64,7 @@ DELETE_WITH_PARTS = "delete_with_parts"
 """Operation of the cloud port for `DeleteWithParts`."""
 
 
-@dataclass(slots=True)
+@record
 class Create:
     """Send the request to create, with the row's token.
 
@@ -79,21 +80,21 @@ class Create:
     model: Mapping[str, Any] | None = None
 
 
-@dataclass(slots=True)
+@record
 class Find:
     """Look for the object with the row's token, after a creation without an answer."""
 
     verb: ClassVar = Verb.FIND
 
 
-@dataclass(slots=True)
+@record
 class Observe:
     """Look at the thing."""
 
     verb: ClassVar = Verb.OBSERVE
 
 
-@dataclass(slots=True)
+@record
 class Update:
     """Change the thing in place.
 
@@ -107,7 +108,7 @@ class Update:
     changed: tuple[str, ...]
 
 
-@dataclass(slots=True)
+@record
 class Operate:
     """Carry out an operation of the cloud port, such as start, reboot or snapshot."""
 
@@ -116,7 +117,7 @@ class Operate:
     arguments: Mapping[str, Any]
 
 
-@dataclass(slots=True)
+@record
 class DeleteWithParts:
     """Delete the thing together with its parts, by an operation of the cloud port.
 
@@ -130,14 +131,14 @@ class DeleteWithParts:
     inside: bool = False
 
 
-@dataclass(slots=True)
+@record
 class Delete:
     """Delete the thing."""
 
     verb: ClassVar = Verb.DELETE
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Record:
     """Nothing to execute; only the row's new state is stored.
 

@@ -4,7 +4,7 @@ from typing import Any, NotRequired
 
 from typing_extensions import TypedDict
 
-from homeostat.api.orchestration.models.stacks import Link, StackIdentity
+from homeostat.api.orchestration.models.stacks import Link, StackIdentity, StackSettings
 
 
 class PropertyChange(TypedDict):
@@ -113,15 +113,9 @@ class Adoption(TypedDict):
     tags: list[AdoptionTag]
 
 
-class PreviewedStack(StackIdentity):
+class PreviewedStack(StackIdentity, StackSettings):
     stack_name: str
     description: str
-    template_description: str
-    parameters: dict[str, str]
-    capabilities: list[str]
-    notification_topics: list[str]
-    disable_rollback: bool
-    timeout_mins: int | None
     creation_time: None
     updated_time: None
     deletion_time: None

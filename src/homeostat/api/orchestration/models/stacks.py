@@ -51,13 +51,16 @@ class Lock(TypedDict):
     expires_at: Annotated[str | None, Field(description="When the lock ends; null: never.")]
 
 
-class StackDetail(StackSummary):
+class StackSettings(TypedDict):
     template_description: str
     parameters: dict[str, str]
     capabilities: list[str]
     notification_topics: list[str]
     disable_rollback: bool
     timeout_mins: int | None
+
+
+class StackDetail(StackSummary, StackSettings):
     template_source: Annotated[
         str | None, Field(description="The file that the template was read from, if the client reported it.")
     ]
