@@ -22,7 +22,7 @@ UPGRADE := tests/upgrade
 # Of the tests of the wire, those that are about what is stored, and how.
 MARIADB := tests/on_mariadb
 ON_MARIADB := $(MARIADB) tests/docs/test_documentation.py \
-	tests/real/test_killing.py::test_another_worker_takes_over_within_ten_seconds tests/contract tests/component/test_locks.py $(addprefix tests/wire/,\
+	tests/real/test_killing.py::test_another_worker_takes_over tests/contract tests/component/test_locks.py $(addprefix tests/wire/,\
 	test_concurrency.py test_convergence_requests.py test_following.py test_groups.py test_heatclient.py test_listing.py \
 	test_locks.py test_moving.py test_requests.py test_revisions.py test_rollouts.py test_snapshots.py test_trouble.py)
 OPENSTACK_STORM := $(OPENSTACK)/storm

@@ -1,11 +1,14 @@
 """Waiting for conditions: as short as they allow, and far longer than a busy machine needs."""
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
 Found = TypeVar("Found")
 
+QUIET = os.environ.get("HOMEOSTAT_QUIET_MACHINE") == "1"
+"""Nothing else runs here: times are asserted as they are promised, not as a busy machine can keep them."""
 PATIENCE_S = 120.0
 LOOK_S, LOOK_S_MAX = 0.02, 0.25
 LOOK_PART = 0.1

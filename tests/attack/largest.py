@@ -319,9 +319,10 @@ class Requested:
 
     @property
     def rank(self) -> int:
-        """Reads go first, and what deletes things goes last."""
-        deletes = self.method == "DELETE" or "DeleteStack" in self.name
-        return 2 if deletes else self.method != "GET" or "Action" in self.params
+        """Reads go first, and deletions last: those of a thing after those of its parts."""
+        if self.method == "DELETE" or "DeleteStack" in self.name:
+            return 1000 - self.path.count("/")
+        return self.method != "GET" or "Action" in self.params
 
     def sent(self, http: httpx.Client) -> "Answered":
         began = time.monotonic()

@@ -18,10 +18,8 @@ from typing import Any
 import httpx
 
 from homeostat.cli.state_directory import Service, State
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S, QUIET, until
 
-QUIET = os.environ.get("HOMEOSTAT_QUIET_MACHINE") == "1"
-"""Nothing else runs here: times are asserted as they are promised, not as a busy machine can keep them."""
 ADDRESS_SPACE = 4 * 1024**3
 """Bytes that a process of the service may map: a bomb without a bound ends the process, not the machine."""
 MEMORY_MAX_MB = 500

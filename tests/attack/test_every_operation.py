@@ -10,7 +10,8 @@ import httpx
 import pytest
 
 from tests.attack.largest import PROJECT, WITHIN_S, Requested, Unknown, World, requests_of
-from tests.attack.service import MEMORY_MAX_MB, QUIET, READ_S, Attacked, Neighbour
+from tests.attack.service import MEMORY_MAX_MB, READ_S, Attacked, Neighbour
+from tests.waiting import QUIET
 
 FIRST_BYTE_S = 2.0 if QUIET else 60.0
 REFUSED: dict[str, set[int]] = {

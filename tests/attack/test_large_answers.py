@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from tests.attack.frame import Outcome, withstood
-from tests.attack.service import QUIET, Attacked
+from tests.attack.service import Attacked
+from tests.waiting import QUIET
 
 AT_ONCE = 4
 """As many as have places at the same time."""

@@ -59,7 +59,7 @@ def test_up_starts_a_service_and_servers_outlive_it(genuine: Home, tmp_path: Pat
     until(lambda: serving(url))
 
     os.kill(service.pid, signal.SIGKILL)
-    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())), within_s=5.0)
+    until(lambda: not any(lives(pid) for pid in (service.pid, *service.children.values())))
     assert serving(url), "what the service made outlives it"
     assert genuine.run("list").code == 3
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.contract.local_things import Crash, Watching, home, made, operated, owned, seen, server
-from tests.waiting import until
+from tests.waiting import QUIET, until
 
 from homeostat.clouds.local import LocalCloud, processes, server_status, servers
 from homeostat.clouds.local.files import remove_tree
@@ -166,7 +166,7 @@ def test_twenty_servers_start_side_by_side(cloud: LocalCloud) -> None:
     specs = [{"name": f"s{i}", "image": "cirros", "user_data": "#!/bin/sh\nexec sleep 1000\n"} for i in range(20)]
     begun_at = time.monotonic()
     answers = cloud.create("server", [Creation(f"s{i}", spec) for i, spec in enumerate(specs)])
-    assert time.monotonic() - begun_at < 10, "a second on an idle machine"
+    assert time.monotonic() - begun_at < (10 if QUIET else 60), "a second on an idle machine"
     assert [each.properties["name"] for each in answers if isinstance(each, Observation)] == [
         f"s{i}" for i in range(20)
     ]

@@ -13,10 +13,10 @@ from homeostat.clouds.port import ChangeNotice
 from homeostat.message_bus import library
 from tests.openstack.cloud.cloud import open_cloud
 from tests.openstack.running import OpenStack
-from tests.waiting import until
+from tests.waiting import QUIET, until
 
 oslo_messaging = library()
-PROMPT_S = 1.0
+PROMPT_S = 1.0 if QUIET else 30.0
 
 
 @contextlib.contextmanager

@@ -85,8 +85,7 @@ class RolloutDemo(Demonstration):
         """Check the time from the first failure until the last server returned to the old release."""
         first = min(at for member in failed for at in failures_of(member, "3"))
         took_s = max(0.0, max(float(member["at"]) for member in members) - first)
-        limit = f"at most {BACK_S_MAX:.0f} s after the first signal of a failure"
-        self._check(took_s <= BACK_S_MAX, f"all serve release 2 again after {took_s:.2f} s", limit)
+        self._check_time(took_s, "all serve release 2 again", BACK_S_MAX, "after the first signal of a failure")
 
     def correct(self) -> None:
         self._title("The corrected template goes through")

@@ -88,6 +88,16 @@ class Demonstration:
             raise Problem(f"this does not hold: {text} ({more})")
         self._out.print(Text.assemble(("  ✓ ", "green"), text, (f"   {more}" if more else "", "dim")), soft_wrap=True)
 
+    def _check_time(self, seconds: float, text: str, promise_s: float, since: str = "") -> None:
+        """Print a time beside the one promised. A busy machine may break the promise."""
+        promise = f"at most {promise_s:.0f} s {since}".strip()
+        if seconds <= promise_s:
+            self._check(True, f"{text} after {seconds:.2f} s", promise)
+            return
+        reason = f"{promise} where nothing else runs; the load of this machine is {os.getloadavg()[0]:.1f}"
+        line = Text.assemble(("  ! ", "yellow"), f"{text} after {seconds:.2f} s", (f"   {reason}", "dim"))
+        self._out.print(line, soft_wrap=True)
+
     # -- commands and state --------------------------------------------------------------------------------------------
 
     def _homeostat(self, *arguments: str, code: int = OK) -> None:
