@@ -1,6 +1,6 @@
 """Container clusters, and containers that run alone."""
 
-from homeostat.kinds.base import INTEGER, TEXT, Kind, Statuses, listing, mapping
+from homeostat.kinds.base import TEXT, Kind, Statuses, listing, mapping
 from homeostat.model.observed import Remedy
 
 KINDS = (
@@ -36,7 +36,6 @@ KINDS = (
         "app_container",
         "A container that runs an application.",
         extra_fixed={"restart_policy": mapping("{Name, MaximumRetryCount}")},
-        extra_mutable={"cpu": INTEGER},
         reported={"status": TEXT, "addresses": mapping("{network: [{addr, version, port}]}")},
         statuses=Statuses(
             ready=frozenset({"running", "stopped"}),
