@@ -37,7 +37,9 @@ def checks(db: Database, cloud: Path | None = None) -> dict[str, Check]:
 
 
 def findings(db: Database, cloud: Path | None = None) -> dict[str, Level]:
-    return {name: check.level for name, check in checks(db, cloud).items() if check.level is not Level.OK}
+    """But for the board: on a busy machine shards wait for a worker."""
+    found = checks(db, cloud)
+    return {name: check.level for name, check in found.items() if check.level is not Level.OK and name != "board"}
 
 
 OLD, NEW = Keyring([b"o" * 64]), Keyring([b"n" * 64, b"o" * 64])
@@ -140,9 +142,9 @@ def register(db: Database, name: str, silent_s: float = -LONG_S) -> None:
 def test_work_without_workers(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_of_database, "LAG_S", LONG_S)
     add_stack(database, "fresh", at=time.time())
-    assert findings(database) == {}
+    assert checks(database)["board"].level is Level.OK
     add_stack(database, "old", at=time.time() - 2 * LONG_S)
-    assert findings(database) == {"board": Level.WARN}
+    assert checks(database)["board"].level is Level.WARN
     assert checks(database)["board"].found.startswith("2 shards wait for a worker, one of them for 6")
 
 

@@ -1,7 +1,9 @@
 """Trusts and users of servers in the store: on every database."""
 
+import time
+
 from sqlalchemy import select
-from tests.contract.store_cases import add_stack
+from tests.contract.store_cases import add_stack, resource
 
 from homeostat.model.status import Action
 from homeostat.store import schema
@@ -10,6 +12,9 @@ from homeostat.store.builtin.records import Record
 from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_USER, STACK_USER, USER_PROJECT
 from homeostat.store.builtin.stored_trusts import GONE, GOOD, LEAVING, REQUESTED, StoredTrust
 from homeostat.store.database import Database
+from homeostat.store.shards import orphans, shard_state
+from homeostat.store.shards.orphans import Orphan
+from homeostat.store.shards.shard_state import Writes
 from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 
 
@@ -132,3 +137,51 @@ def test_a_trust_is_shared_with_the_stack_of_a_cluster(database: Database) -> No
     assert now is not None
     assert (now.id, now.trust_id, now.user_id, now.state) == ("d3", "t1", "alice", GOOD)
     assert states(database) == {"d1": GOOD, "d2": LEAVING, "d3": GOOD}
+
+
+def test_the_user_of_a_row_departs_with_it_though_it_never_had_a_thing(database: Database) -> None:
+    stack_id = add_stack(database)
+    tokens = ("key-1", "key-2", "keys-1", "other-1")
+    with database.write() as tx:
+        records.add(tx, [Record(token, STACK_USER, "there", token, {"name": token}) for token in tokens])
+        stack_users.mark_rows_departed(tx, stack_id, ["key", "none"])
+    assert kinds(database) == {STACK_USER}, "the stack has no users as far as it is known"
+    with database.write() as tx:
+        stack_users.set_project(tx, stack_id, "there")
+        stack_users.mark_rows_departed(tx, stack_id, ["key", "none"])
+        assert [each.id for each in records.of_tokens(tx, DEPARTED_USER, tokens).values()] == ["key-1", "key-2"]
+
+
+def test_a_user_departs_with_the_creation_that_is_not_waited_for_any_more(database: Database) -> None:
+    with database.write() as tx:
+        records.add(tx, [Record(f"u{each}", STACK_USER, "there", f"key-{each}", {"name": "u"}) for each in (1, 2)])
+        orphans.add(tx, [Orphan("key-1", "signal_handle", "p")], 1.0)
+        orphans.record_missing(tx, ["key-1"], 2.0)
+    assert kinds(database) == {STACK_USER}
+    with database.write() as tx:
+        for looked_at in range(60, 720, 60):
+            orphans.record_missing(tx, ["key-1"], float(looked_at))
+        assert [each.id for each in records.of_tokens(tx, DEPARTED_USER, ["key-1", "key-2"]).values()] == ["u1"]
+
+
+def test_a_user_that_may_still_be_created_is_not_forgotten(database: Database) -> None:
+    now = time.time()
+    times = {"young": now, "known": now, "old": now - stack_users.PATIENCE_S}
+    with database.write() as tx:
+        links = {"known": "id"}
+        rows = [
+            Record(id, DEPARTED_USER, "there", id, {"name": id}, link=links.get(id, ""), created_at=at)
+            for id, at in times.items()
+        ]
+        records.add(tx, rows)
+        assert {each.id for each in stack_users.departed(tx, DEPARTED_USER, 5)} == {"known", "old"}
+
+
+def test_nothing_but_a_resource_gets_a_user(database: Database) -> None:
+    stack_id = add_stack(database)
+    writes = Writes()
+    writes.insert(resource("key", stack_id, token="key-1"))
+    with database.write() as tx:
+        assert not stack_users.lock_owner(tx, "key-1")
+        shard_state.record(tx, stack_id, writes, 1.0)
+        assert stack_users.lock_owner(tx, "key-1")

@@ -14,7 +14,14 @@ from homeostat.identity.stack_users import StackUsers
 from homeostat.model.errors import Terminal, Transient
 from homeostat.model.status import Status
 from homeostat.store.builtin import records
-from homeostat.store.builtin.stack_users import DEPARTED_PROJECT, DEPARTED_QUEUE, DEPARTED_USER, QUEUE, STACK_USER
+from homeostat.store.builtin.stack_users import (
+    DEPARTED_PROJECT,
+    DEPARTED_QUEUE,
+    DEPARTED_USER,
+    QUEUE,
+    STACK_USER,
+    USER_PROJECT,
+)
 from homeostat.store.database import Database
 from tests.simulation.actors import Worker, pause
 from tests.simulation.parts import Part
@@ -23,14 +30,18 @@ from tests.simulation.templates import Resources
 from tests.simulation.test_signals import DEPLOYMENT, HANDLE, Configurer
 from tests.simulation.trouble import troubled
 from tests.simulation.users import Users
+from tests.simulation.world import PATIENCE_S
 
 pytestmark = pytest.mark.heavy
 
+DEPARTED = (DEPARTED_QUEUE, DEPARTED_USER, DEPARTED_PROJECT)
 DUE = f"""SELECT min(at) FROM (SELECT coalesce(updated_at, 0.0) AS at FROM record WHERE kind = '{QUEUE}'
-    UNION ALL SELECT 0.0 FROM record WHERE kind IN ('{DEPARTED_QUEUE}', '{DEPARTED_USER}')
+    UNION ALL SELECT 0.0 FROM record WHERE kind = '{DEPARTED_QUEUE}'
+    UNION ALL SELECT CASE link WHEN '' THEN created_at + {PATIENCE_S} ELSE 0.0 END
+        FROM record WHERE kind = '{DEPARTED_USER}'
     UNION ALL SELECT 0.0 FROM record AS departed WHERE kind = '{DEPARTED_PROJECT}' AND NOT EXISTS (
         SELECT 1 FROM record WHERE project = departed.project AND kind IN ('{STACK_USER}', '{DEPARTED_USER}')))"""
-"""When a worker has work for queues. The project of departed users waits for all users of its owner."""
+"""When a worker has work for queues. A project waits for its users, and a user of unknown id for its creation."""
 
 
 class QueueConfigurer(Configurer):
@@ -222,8 +233,9 @@ class Queues(Part):
         self._zaqar.forgets = 0
 
     def is_moving(self) -> bool:
-        """Does a queue have messages that nobody has taken?"""
-        return any(self._zaqar.queues.get(each.id) for each in self._queues())
+        """Does a queue have messages that nobody has taken, or is anything departed still to be deleted?"""
+        departed = any(each.kind in DEPARTED for each in self.world.records())
+        return departed or any(self._zaqar.queues.get(each.id) for each in self._queues())
 
     def committed(self) -> None:
         """The signals of a handle go with the last condition that uses it."""
@@ -249,11 +261,26 @@ class Queues(Part):
             lost = posted - heard.keys() - self._zaqar.gone - self._removed
             assert not lost, f"{handle} has never heard {lost}"
             self.world.happened["heard"] += len(heard)
-        departed = [each.id for each in self.world.records() if each.kind in (DEPARTED_QUEUE, DEPARTED_USER)]
+        departed = [
+            each.id for each in self.world.records() if each.kind in (DEPARTED_QUEUE, DEPARTED_USER, DEPARTED_PROJECT)
+        ]
         assert not departed, f"left behind: {departed}"
+        self._check_identity()
+
+    def _check_identity(self) -> None:
+        """Each user is one of a resource, or of a thing that was retained; and each project one of a stack."""
+        keys, stacks = {row.key for row in self.world.rows()}, {row.root_id for row in self.world.all_stacks()}
+        users = [each for each in self.world.records() if each.kind == STACK_USER]
+        retained = {each.token for each in self.world.records() if each.kind not in (STACK_USER, QUEUE)}
+        users_left = (each for each in users if each.token not in retained)
+        left = [each.object["name"] for each in users_left if records.key_of(each.token) not in keys]
+        assert not left, f"users of deleted resources: {left}"
         # By their names: a worker may have died before it stored the id.
-        known = {f"id-{each.object['name']}" for each in self.world.records() if each.kind == STACK_USER}
-        assert self._identity.users.keys() <= known, f"users of nobody: {self._identity.users.keys() - known}"
+        names = {f"id-{each.object['name']}" for each in users}
+        assert self._identity.users.keys() <= names, f"users of nobody: {self._identity.users.keys() - names}"
+        projects = {f"project-{each.token}" for each in self.world.records() if each.kind == USER_PROJECT}
+        assert self._identity.projects <= projects, f"projects of nobody: {self._identity.projects - projects}"
+        assert {name.removeprefix("project-") for name in projects} <= stacks, f"projects without a stack: {projects}"
 
 
 RING = Ring("queues", lambda seed: troubled(seed, Queues()))

@@ -17,7 +17,7 @@ from homeostat.identity.stack_users import StackUsers
 from homeostat.model.status import Status
 from homeostat.plugins.resource import Resource
 from homeostat.store import schema
-from homeostat.store.builtin import records
+from homeostat.store.builtin import records, stack_users
 from homeostat.store.builtin.stack_users import DEPARTED_QUEUE, DEPARTED_USER, QUEUE, STACK_USER
 from homeostat.store.database import Database
 from homeostat.store.shards import brakes, orphans
@@ -343,6 +343,7 @@ class World:
         with (
             patch.object(members, "MEMBERS_PER_SHARD", self.members_per_shard),
             patch.object(orphans, "PATIENCE_S", PATIENCE_S),
+            patch.object(stack_users, "PATIENCE_S", PATIENCE_S),
             patch.object(brakes, "FEW", self.few),
             patch.object(group_commit, "Turn", Turn),
         ):

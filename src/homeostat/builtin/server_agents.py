@@ -260,9 +260,8 @@ class ServerAgents:
 def _remove(tx: Transaction, agents: Sequence[Record]) -> None:
     """Remove keys, and mark the Keystone users of their servers for deletion."""
     records.remove(tx, [agent.id for agent in agents])
-    for agent in agents:
-        if needed(agent.object):
-            stack_users.mark_departed(tx, agent.token)
+    # Also of those that need no user any more, since the transport of a server may change.
+    stack_users.mark_departed(tx, *(agent.token for agent in agents))
 
 
 def _has_more_to_get(spec: Mapping[str, Any]) -> bool:

@@ -26,6 +26,7 @@ LOG = logging.getLogger(__name__)
 TRANSPORTS = (Transport.HEAT, Transport.ZAQAR, "POLL_SERVER_HEAT")
 """Transports of signals and configs for which a server has to log in."""
 NEEDED = "this transport needs Keystone, to make users for servers (--access keystone, and a domain for them)"
+GONE = "the user of this resource is not there any more"
 PASSWORD_BYTES = 24
 AGAIN_S = 30.0
 """Time until a failed deletion is retried."""
@@ -78,6 +79,8 @@ class StackUsers:
                 created_at=tx.now(),
             )
             stack_users.set_project(tx, owner.stack_id, project)
+            if not stack_users.lock_owner(tx, token):  # another worker has deleted it meanwhile
+                raise Terminal(GONE)
             records.add(tx, [wanted])
             # Read back: another worker, or an earlier try, may have stored another name and password before.
             record = records.of_tokens(tx, STACK_USER, [token])[token]
@@ -130,7 +133,7 @@ class StackUsers:
         """
         record = records.of_tokens(tx, kind, [token]).get(token)
         if record is None or not record.link:
-            raise Terminal("the user of this resource is not there any more")
+            raise Terminal(GONE)
         return {
             "auth_url": self._users.public_url,
             "username": record.object["name"],

@@ -7,12 +7,12 @@ user marks the user as departed, so that the user is deleted in the identity ser
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import and_, exists, func, select, update
+from sqlalchemy import and_, case, exists, func, or_, select, update
 
 from homeostat.store import schema
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Record
-from homeostat.store.database import Transaction
+from homeostat.store.database import Transaction, row_lock
 
 STACK_USER, DEPARTED_USER = "stack_user", "departed_user"
 """Kinds of records of users.
@@ -28,19 +28,38 @@ QUEUE, DEPARTED_QUEUE = "signal_queue", "departed_queue"
 id is the name of the queue; token and project are the user's; link is the record that receives the signals; updated_at
 is the time of the next read, None for at once.
 """
+KEYS_MAX = 100
+"""Rows per statement."""
+PATIENCE_S = 600.0
+"""Time from the intent to create a user until no worker can still be about to create it."""
 _record = schema.record
+_resource = schema.resource
 _stack = schema.stack
 _DEPARTED = {STACK_USER: DEPARTED_USER, QUEUE: DEPARTED_QUEUE}
 
 
-def mark_departed(tx: Transaction, token: str) -> None:
-    """Mark the user of a resource, and the user's queue, as departed, since the resource is deleted."""
-    _depart(tx, _record.c.token == token)
+def mark_departed(tx: Transaction, *tokens: str) -> None:
+    """Mark the users of resources, and the users' queues, as departed, since the resources are deleted."""
+    _depart(tx, _record.c.token.in_(tokens))
+
+
+def mark_rows_departed(tx: Transaction, stack_id: str, keys: Sequence[str]) -> None:
+    """Mark the users of rows that are removed without ever having had a thing, whatever their tokens were."""
+    project = tx.execute(select(_stack.c.user_project).where(_stack.c.id == stack_id)).scalar()
+    for start in range(0, len(keys) if project else 0, KEYS_MAX):
+        tokens = (_record.c.token.startswith(f"{key}-", autoescape=True) for key in keys[start : start + KEYS_MAX])
+        _depart(tx, and_(_record.c.project == project, or_(*tokens)))
 
 
 def _depart(tx: Transaction, whose: Any) -> None:
-    for kind, departed_kind in _DEPARTED.items():
-        tx.execute(update(_record).where(_record.c.kind == kind, whose).values(kind=departed_kind))
+    kind = case(_DEPARTED, value=_record.c.kind)
+    tx.execute(update(_record).where(_record.c.kind.in_(_DEPARTED), whose).values(kind=kind))
+
+
+def lock_owner(tx: Transaction, token: str) -> bool:
+    """Lock the row of a resource; return whether it is there: nothing else may get a user."""
+    row = row_lock(select(_resource.c.key).where(_resource.c.key == records.key_of(token)))
+    return tx.execute(row).first() is not None
 
 
 def mark_stack_departed(tx: Transaction, stack_id: str) -> None:
@@ -54,7 +73,10 @@ def mark_stack_departed(tx: Transaction, stack_id: str) -> None:
 
 
 def departed(tx: Transaction, kind: str, limit: int) -> list[Record]:
-    """Return the oldest departed records of a kind; projects only without users, and users only without queues."""
+    """Return the oldest departed records of a kind; projects only without users, and users only without queues.
+
+    A frozen worker may still create a user of unknown id: its record stays for `PATIENCE_S`.
+    """
     dependent = _record.alias()
     chosen = select(*records.FIELDS).where(_record.c.kind == kind)
     if kind == DEPARTED_PROJECT:
@@ -62,7 +84,8 @@ def departed(tx: Transaction, kind: str, limit: int) -> list[Record]:
         chosen = chosen.where(~exists(select(dependent.c.id).where(users)))
     if kind == DEPARTED_USER:
         queues = and_(dependent.c.token == _record.c.token, dependent.c.kind.in_((QUEUE, DEPARTED_QUEUE)))
-        chosen = chosen.where(~exists(select(dependent.c.id).where(queues)))
+        is_settled = or_(_record.c.link != "", _record.c.created_at <= tx.now() - PATIENCE_S)
+        chosen = chosen.where(~exists(select(dependent.c.id).where(queues)), is_settled)
     rows = tx.execute(chosen.order_by(_record.c.created_at, _record.c.id).limit(limit))
     return [records.of_row(row) for row in rows]
 

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Select, UpdateBase, case, delete, or_, select, update
 
 from homeostat.store import schema
+from homeostat.store.builtin import stack_users
 from homeostat.store.database import Transaction
 from homeostat.store.sql.prepared import prepared
 
@@ -119,7 +120,10 @@ def record_missing(tx: Transaction, tokens: Sequence[str], looked_at: float) -> 
     """
     if tokens:
         _count(tx, tokens, looked_at)
-        _drop_expired(tx, tokens, looked_at)
+        if expired := list(_expired(tx, tokens, looked_at).scalars()):
+            # A user is created before the thing that needs it, so there may be users of things that never were.
+            stack_users.mark_departed(tx, *expired)
+            _drop_expired(tx, expired, looked_at)
 
 
 @prepared
@@ -136,6 +140,11 @@ def _count(tokens: Sequence[str], looked_at: float) -> UpdateBase:
 @prepared
 def _drop_expired(tokens: Sequence[str], looked_at: float) -> UpdateBase:
     return delete(_orphan).where(_orphan.c.token.in_(tokens), _orphan.c.until <= looked_at)
+
+
+@prepared
+def _expired(tokens: Sequence[str], looked_at: float) -> Select[Any]:
+    return select(_orphan.c.token).where(_orphan.c.token.in_(tokens), _orphan.c.until <= looked_at)
 
 
 def extend(tx: Transaction, tokens: Sequence[str], now: float) -> None:

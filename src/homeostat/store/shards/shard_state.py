@@ -25,6 +25,7 @@ from homeostat.model.plan import Event, Part
 from homeostat.model.rollout import RolloutChange
 from homeostat.model.world import Resource, Seen
 from homeostat.store import events, schema
+from homeostat.store.builtin import stack_users
 from homeostat.store.database import Database, Transaction
 from homeostat.store.shards import orphans, retained
 from homeostat.store.shards.orphans import Orphan
@@ -290,6 +291,8 @@ def store(tx: Transaction, prepared: EncodedWrites) -> None:
         row.version += 1
     for rows in prepared.seen:
         rows.store(tx)
+    if without_thing := [row.key for row in writes.removed.values() if not row.handle]:
+        stack_users.mark_rows_departed(tx, prepared.stack_id, without_thing)
     orphans.add(tx, writes.orphans, prepared.now)
     # After `add`: a token both given up and kept by this transaction belongs to a thing that stays.
     if writes.kept_tokens:
