@@ -32,9 +32,8 @@ OTHERS = ("alembic", "networkx", "openstack", "keystoneauth1", "redis", "psycopg
 
 
 def started(unwanted: tuple[str, ...], *command: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", WATCHED, ",".join(unwanted), *command], text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
-    )
+    program = [sys.executable, "-c", WATCHED, ",".join(unwanted), *command]
+    return subprocess.Popen(program, text=True, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
 
 def test_help_loads_no_library() -> None:
