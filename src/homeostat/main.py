@@ -4,25 +4,12 @@ import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from importlib import import_module
 
-from homeostat.cli import (
-    backup,
-    cluster_import,
-    completion,
-    graph,
-    health_findings,
-    history,
-    operator_commands,
-    plan,
-    rollouts,
-    settings_file,
-    stack_actions,
-    stack_commands,
-)
+from homeostat.cli import settings_file
+from homeostat.cli.command_index import INDEX
 from homeostat.cli.errors import Usage
-from homeostat.cli.output import report
 from homeostat.cli.running import run
-from homeostat.composition import doctor, policy, service
 from homeostat.composition.garbage import collect_rarely
 
 # Libraries of OpenStack load eventlet if it is installed, which takes a second and prints warnings. This service uses
@@ -43,46 +30,36 @@ exit codes: 0 done, 1 the operation failed, 2 wrong usage, 3 no service answers;
 Each flag shown with a [HOMEOSTAT_…] name can also be set by that environment variable, and in a settings file:
 --config FILE, HOMEOSTAT_CONFIG, or /etc/homeostat/homeostat.toml.
 See `homeostat COMMAND --help` for each command."""
-GROUPS = (
-    stack_commands,
-    graph,
-    plan,
-    stack_actions,
-    rollouts,
-    health_findings,
-    history,
-    service,
-    doctor,
-    operator_commands,
-    backup,
-    cluster_import,
-    policy,
-    completion,
-)
-"""Modules with commands, in the order of the help; each declares the flags of its commands."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (see `cli.errors`)."""
     collect_rarely()
-    root = parser()
+    words = sys.argv[1:] if argv is None else argv
+    command = next((word for word in words if not word.startswith("-")), "")
     try:
-        if settings_file.apply(root, sys.argv[1:] if argv is None else argv, os.environ):
-            root = parser()  # its defaults come from the environment
+        settings_file.apply(map(parser, (command, None)), words, os.environ)
     except Usage as error:
+        from homeostat.cli.output import report
+
         report(error, as_json=False)
         return error.code
-    return run(root, argv)
+    return run(parser(command), words)
 
 
-def parser() -> ArgumentParser:
+def parser(command: str | None = None) -> ArgumentParser:
+    """Return the parser of all commands, or of one command, which only lists the others."""
     root = ArgumentParser(
         "homeostat", description=DESCRIPTION, epilog=EPILOG, formatter_class=RawDescriptionHelpFormatter
     )
     commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for group in GROUPS:
-        group.add_commands(commands)
-    root.set_defaults(parser=root)
+    for module, summaries in INDEX.items():
+        if command is None or command in summaries:
+            import_module(f"homeostat.{module}").add_commands(commands)
+        else:
+            for name, summary in summaries.items():
+                commands.add_parser(name, help=summary)
+    root.set_defaults(parser=parser)
     return root
 
 

@@ -23,7 +23,7 @@ def written(folder: Path, text: str) -> Path:
 
 def applied(file: Path, **variables: str) -> dict[str, str]:
     """The environment after the file was read."""
-    settings_file.apply(parser(), ["serve", f"--config={file}"], variables)
+    settings_file.apply([parser()], ["serve", f"--config={file}"], variables)
     return variables
 
 
@@ -42,11 +42,11 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
 
 def test_the_file_of_the_variable_is_read_and_none_where_there_is_none(tmp_path: Path) -> None:
     variables = {settings_file.VARIABLE: str(written(tmp_path, "workers = 3"))}
-    assert settings_file.apply(parser(), ["serve"], variables)
+    assert settings_file.apply([parser()], ["serve"], variables)
     assert variables["HOMEOSTAT_WORKERS"] == "3"
     nothing: dict[str, str] = {}
     if not settings_file.USUAL.exists():
-        assert not settings_file.apply(parser(), ["serve"], nothing)
+        assert not settings_file.apply([parser()], ["serve"], nothing)
     assert nothing == {}
 
 
@@ -72,9 +72,9 @@ def test_the_usual_file_is_for_those_who_may_read_it(tmp_path: Path, monkeypatch
     monkeypatch.setattr(settings_file, "USUAL", file)
     found: dict[str, str] = {}
     monkeypatch.setattr(os, "access", lambda path, _: path != file)
-    assert not settings_file.apply(parser(), ["up"], found)
+    assert not settings_file.apply([parser()], ["up"], found)
     monkeypatch.setattr(os, "access", lambda path, _: True)
-    assert settings_file.apply(parser(), ["up"], found)
+    assert settings_file.apply([parser()], ["up"], found)
     assert found == {"HOMEOSTAT_WORKERS": "3"}
 
 

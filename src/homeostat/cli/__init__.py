@@ -2,7 +2,8 @@
 
 Each module with commands declares its flags at the end, built from the parts in `flags`. Commands return exit codes.
 
-- `running`: execution of a command; `errors`: exceptions that end it; `confirmation`: questions before data is lost
+- `command_index`: names and summaries of all commands; `running`: execution of a command; `errors`: exceptions that
+  end it; `confirmation`: questions before data is lost
 - `stack_commands`, `stack_actions`, `rollouts`, `plan`, `history`, `graph`, `health_findings`: commands on stacks,
   through a service; `client`, `connection`: the client of the service
 - `stack_files`, `parameter_resets`: the input of `homeostat up`; `adoption_plan`: plans of adoptions

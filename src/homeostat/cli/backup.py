@@ -264,7 +264,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         backup,
         "backup",
-        "write the database, its keys and the local cloud to one file, while the service runs",
         "homeostat backup\n  homeostat backup /backups/monday.tar.gz --without-keys\n\n"
         "The file is for its owner alone: the keys in it open the secrets in it. With PostgreSQL and MariaDB use\n"
         "their own tools.",
@@ -278,7 +277,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         restore,
         "restore",
-        "replace the state directory with a backup, and list resources made since",
         "homeostat restore monday.tar.gz\n  homeostat restore monday.tar.gz -y --state-dir /srv/other\n\n"
         "The service must not run. The present state is moved into another directory. An existing local cloud\n"
         "stays as it is: stacks of the backup find their resources there.",
@@ -290,7 +288,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         show_untracked,
         "untracked",
-        "list resources of the service in the local cloud that belong to no stack, to adopt or delete them",
         "homeostat untracked\n  homeostat untracked --adoption-file found.yaml\n  homeostat untracked --delete ID -y",
     )
     command.add_argument("--in-project", metavar="NAME", default="", help="only things of this project")

@@ -290,7 +290,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         import_clusters,
         "import-clusters",
-        "import clusters from Senlin, with their running servers",
         "homeostat import-clusters --from http://senlin:8777/v1 --to http://homeostat:8004/clustering/v1\n"
         "  homeostat import-clusters --from-cloud old --cloud new --yes web db",
     )

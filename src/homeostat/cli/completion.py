@@ -20,7 +20,7 @@ def completion(arguments: Namespace) -> int:
     """Print the script for a shell."""
     import shtab
 
-    parser: ArgumentParser = arguments.parser
+    parser: ArgumentParser = arguments.parser()  # of all commands
     for command in (parser, *commands_of(parser)):
         for action in command._actions:
             if action.metavar in FILES:
@@ -36,7 +36,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         completion,
         "completion",
-        "print a script by which your shell completes commands, flags and files",
         USE["bash"],
     )
     command.add_argument("shell", choices=SHELLS, help="; ".join(f"{name}: {use}" for name, use in USE.items()))

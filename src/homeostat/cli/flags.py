@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from homeostat.cli import settings_file
+from homeostat.cli.command_index import SUMMARIES
 from homeostat.cli.settings import default_state
 from homeostat.cli.settings_file import VARIABLE
 from homeostat.model.health_policy import VANTAGE_NAME
@@ -18,8 +19,9 @@ Run = Callable[[Any], int]
 """Runs a command with its parsed arguments; returns the exit code."""
 
 
-def add_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+def add_command(commands: Commands, run: Run, name: str, example: str) -> ArgumentParser:
     """Add a command."""
+    summary = SUMMARIES[name]
     command: ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -31,9 +33,9 @@ def add_command(commands: Commands, run: Run, name: str, summary: str, example: 
     return command
 
 
-def add_client_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+def add_client_command(commands: Commands, run: Run, name: str, example: str) -> ArgumentParser:
     """Add a command that talks to a service."""
-    command = add_command(commands, run, name, summary, example)
+    command = add_command(commands, run, name, example)
     group = command.add_argument_group("service")
     add_state_directory(group)
     add_option(group, "url", "", "URL of the service (default: from the state directory)", metavar="URL")
@@ -42,9 +44,9 @@ def add_client_command(commands: Commands, run: Run, name: str, summary: str, ex
     return command
 
 
-def add_operator_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+def add_operator_command(commands: Commands, run: Run, name: str, example: str) -> ArgumentParser:
     """Add a command that works on the database of a service."""
-    command = add_command(commands, run, name, summary, example)
+    command = add_command(commands, run, name, example)
     add_state_directory(command)
     add_database(command)
     add_json(command)

@@ -70,7 +70,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         graph,
         "graph",
-        "draw the resources of a stack with dependencies and states; each nested stack is one node",
         "homeostat graph web-tier --output web-tier.svg",
     )
     add_stack_name(command)

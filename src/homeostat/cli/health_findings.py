@@ -127,7 +127,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         health,
         "health",
-        "show the health of members with a health policy, and approve recoveries",
         "homeostat health status web\n  homeostat health approve web nodes/3\n\n"
         "  status      show unhealthy members with the evidence of each detection, the waits of recoveries, and\n"
         "              hosts that were declared down: why, since when, and how to lift this\n"

@@ -114,7 +114,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         history,
         "history",
-        "list the revisions of a stack, show one of them, or compare two",
         "homeostat history web-tier\n  homeostat history web-tier 3\n  homeostat history web-tier 3 5",
     )
     add_stack_name(command)
@@ -125,7 +124,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         back,
         "back",
-        "return a stack to an earlier revision; it is stored as the newest, so you can undo this in the same way",
         "homeostat back web-tier 3 --dry-run\n  homeostat back web-tier 3",
     )
     add_stack_name(command)

@@ -143,7 +143,6 @@ def _add_purge(commands: Commands) -> None:
         commands,
         purge,
         "purge",
-        "remove stacks deleted long ago, old events, and revisions and files that no stack needs, from the database",
         "homeostat purge --dry-run\n  homeostat purge --older-than 7d --events-per-stack 200",
     )
     command.add_argument(
@@ -164,7 +163,6 @@ def _add_types(commands: Commands) -> None:
         commands,
         types,
         "types",
-        "list the resource types of this installation, and where each comes from",
         "homeostat types\n  homeostat types 'Example::' --json",
     )
     command.add_argument("name", metavar="REGEX", nargs="?", default="", help="only names that begin like this")
@@ -177,7 +175,6 @@ def _add_migrate(commands: Commands) -> None:
         commands,
         migrate,
         "migrate",
-        "bring the schema of the database to this version, in two phases if older versions still run",
         "homeostat migrate --phase expand\n  homeostat migrate",
     )
     command.add_argument(
@@ -194,7 +191,6 @@ def _add_register(commands: Commands) -> None:
         commands,
         register,
         "register",
-        "register the service in Keystone (users, roles, domain, catalogue), and write its configuration file",
         "homeostat register --public-url https://heat.example.org:8004 \\\n"
         "      --keystone-config /etc/homeostat/keystone.ini\n\n"
         "The OS_ variables hold an administrator's login, as for `openstack`. Run again, the command creates what\n"
@@ -217,7 +213,6 @@ def _add_keys(commands: Commands) -> None:
         commands,
         keys,
         "keys",
-        "generate, count and rotate the keys that encrypt secrets in the database",
         "homeostat keys generate --encryption-keys /etc/homeostat/keys\n  homeostat keys status\n"
         "  homeostat keys rotate\n\n"
         "generate: make a file with a new key. Give every process of the service the same file, and keep a copy of\n"

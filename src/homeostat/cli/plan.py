@@ -43,7 +43,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         plan,
         "plan",
-        "show what `up` would create, update, replace and delete, and why; nothing is changed",
         "homeostat plan web.yaml shop -P port=8080\n"
         "  homeostat plan --adopt-file web.json\n"
         "  homeostat plan web.yaml --json | jq '.resource_changes.replaced[]'\n"

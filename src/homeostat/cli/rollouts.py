@@ -232,7 +232,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         rollout,
         "rollout",
-        "show and control rollouts: members of a group get new metadata, or a new definition, step by step",
         "homeostat rollout status web -w\n  homeostat rollout approve web fleet --step 2\n"
         "  homeostat rollout roll-back web\n\n"
         "  status      show progress, waits, messages of failed members, and the possible commands\n"

@@ -5,7 +5,6 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from homeostat.cli.errors import Problem
-from homeostat.cli.output import report, report_interrupt
 
 
 def run(parser: ArgumentParser, argv: Sequence[str] | None = None) -> int:
@@ -18,8 +17,12 @@ def run(parser: ArgumentParser, argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.run(arguments))
     except Problem as problem:
+        from homeostat.cli.output import report
+
         report(problem, as_json=arguments.json)
         return problem.code
     except KeyboardInterrupt:
+        from homeostat.cli.output import report_interrupt
+
         report_interrupt(arguments)
         return 128 + signal.SIGINT

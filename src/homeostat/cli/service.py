@@ -9,13 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import httpx
-
 from homeostat.cli.errors import Problem, Unreachable
 from homeostat.cli.settings import ServiceSettings, with_own_region
 from homeostat.cli.state_directory import Service, State
 from homeostat.cli.supervisor import Run, Supervisor
-from homeostat.clouds.tls import verifying
 from homeostat.model.status import DRAINED
 
 LOG = logging.getLogger(__name__)
@@ -119,6 +116,10 @@ def start_for_client(settings: ServiceSettings) -> Service:
 
 
 def answers(url: str) -> bool:
+    import httpx
+
+    from homeostat.clouds.tls import verifying
+
     try:
         answer = httpx.get(f"{url}/healthcheck", timeout=5.0, verify=verifying())
         return answer.is_success or answer.text.startswith(DRAINED)

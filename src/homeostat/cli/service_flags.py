@@ -22,9 +22,9 @@ from homeostat.model.health_policy import DEFAULT_VANTAGE
 from homeostat.switch_flags import share
 
 
-def add_service_command(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+def add_service_command(commands: Commands, run: Run, name: str, example: str) -> ArgumentParser:
     """Add a command that runs processes of a service."""
-    command = add_command(commands, run, name, summary, example)
+    command = add_command(commands, run, name, example)
     add_service_flags(command)
     return command
 

@@ -3,12 +3,10 @@
 The file is TOML, with the names of the flags of `homeostat serve`: `workers = 4`, `fetch-from = ["10.0.0.0/8"]`.
 """
 
-import difflib
 import os
 import stat
-import tomllib
 from argparse import SUPPRESS, ArgumentParser, _SubParsersAction
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +19,11 @@ BY_PATH = "plugins"
 """The list whose variable separates items by `os.pathsep` instead of spaces."""
 
 
-def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMapping[str, str]) -> bool:
+def apply(parsers: Iterable[ArgumentParser], argv: Sequence[str], environment: MutableMapping[str, str]) -> bool:
     """Add the settings of the file to the environment, if not set there; return whether the file has any.
 
     Args:
-        parser: Defines the names of settings.
+        parsers: Define the names of settings; the next one is taken if names are missing in the last.
         argv: The command line, which may name the file.
         environment: The variables.
 
@@ -38,15 +36,26 @@ def apply(parser: ArgumentParser, argv: Sequence[str], environment: MutableMappi
     if not named and not os.access(file, os.R_OK):
         return False
     settings = _read(file)
-    known = variables(parser)
+    known = _known(parsers, settings)
     for name, value in settings.items():
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, known, 1)
             hint = f"; did you mean {close[0]}?" if close else "; `homeostat serve --help` has all of them"
             raise Usage(f"{file}: there is no setting {name}{hint}")
         text = _text(file, name, value)
         environment[known[name]] = environment.get(known[name]) or text
     return bool(settings)
+
+
+def _known(parsers: Iterable[ArgumentParser], settings: Mapping[str, Any]) -> Mapping[str, str]:
+    known: Mapping[str, str] = {}
+    for parser in parsers:
+        known = variables(parser)
+        if settings.keys() <= known.keys():
+            break
+    return known
 
 
 def variables(parser: ArgumentParser) -> dict[str, str]:
@@ -78,6 +87,8 @@ def _named(argv: Sequence[str]) -> str | None:
 
 
 def _read(file: Path) -> Mapping[str, Any]:
+    import tomllib
+
     try:
         with file.open("rb") as source:
             rights = os.fstat(source.fileno())

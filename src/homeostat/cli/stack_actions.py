@@ -199,14 +199,14 @@ def add_commands(commands: Commands) -> None:
         if rules.summary:
             action = name.lower()
             run = partial(_done, action=action)
-            _add_whole_stack(commands, run, action, rules.summary, f"homeostat {action} web-tier")
+            _add_whole_stack(commands, run, action, f"homeostat {action} web-tier")
     _add_lock(commands)
     _add_convergence(commands)
 
 
-def _add_whole_stack(commands: Commands, run: Run, name: str, summary: str, example: str) -> ArgumentParser:
+def _add_whole_stack(commands: Commands, run: Run, name: str, example: str) -> ArgumentParser:
     """Add an action on a whole stack."""
-    command = add_client_command(commands, run, name, summary, example)
+    command = add_client_command(commands, run, name, example)
     add_stack_name(command)
     add_no_wait(command)
     return command
@@ -217,7 +217,6 @@ def _add_observe(commands: Commands) -> None:
         commands,
         observe,
         "observe",
-        "observe a stack now, and show the differences from its desired state",
         "homeostat observe web-tier\n  homeostat observe web-tier server_2 --json",
     )
     _add_resource(command)
@@ -228,7 +227,6 @@ def _add_converge(commands: Commands) -> None:
         commands,
         converge,
         "converge",
-        "observe a stack, bring it to its desired state, and retry what has failed",
         "homeostat converge web-tier\n  homeostat converge web-tier server_2\n\n"
         "It also works where convergence is switched off.",
     )
@@ -244,7 +242,6 @@ def _add_lock(commands: Commands) -> None:
         commands,
         lock,
         "lock",
-        "lock a stack: nothing changes it, not even convergence, until it is unlocked",
         "homeostat lock web-tier\n  homeostat lock web-tier --level stacks --reason 'new disks' --expires-in 2h",
     )
     command.add_argument(
@@ -264,7 +261,6 @@ def _add_convergence(commands: Commands) -> None:
         commands,
         convergence,
         "convergence",
-        "show or set whether a stack converges by itself, how often it is observed, and how it heals",
         "homeostat convergence web-tier\n  homeostat convergence web-tier --off\n"
         "  homeostat convergence web-tier server_2 --off --look-every 10s\n"
         "  homeostat convergence web-tier server_2 --same\n"

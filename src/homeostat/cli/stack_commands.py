@@ -236,9 +236,7 @@ def down(arguments: Namespace) -> int:
 def add_commands(commands: Commands) -> None:
     _add_up(commands)
     _add_watch(commands)
-    add_client_command(
-        commands, list_, "list", "list the stacks of the project", "homeostat list --json | jq -r '.[].stack_name'"
-    )
+    add_client_command(commands, list_, "list", "homeostat list --json | jq -r '.[].stack_name'")
     _add_show(commands)
     _add_events(commands)
     _add_explain(commands)
@@ -250,7 +248,6 @@ def _add_up(commands: Commands) -> None:
         commands,
         up,
         "up",
-        "create a stack, or update it if it exists, and watch it come up",
         "homeostat up examples/hello.yaml\n"
         "  homeostat up web.yaml shop -P message=Hello -P port=8080 -e production.yaml --rollback\n\n"
         "A template describes the whole stack: parameters that are not named return to their defaults, in updates,\n"
@@ -267,9 +264,7 @@ def _add_up(commands: Commands) -> None:
 
 
 def _add_watch(commands: Commands) -> None:
-    command = add_client_command(
-        commands, watch, "watch", "show a stack live", "homeostat watch web-tier --until-complete"
-    )
+    command = add_client_command(commands, watch, "watch", "homeostat watch web-tier --until-complete")
     add_stack_name(command)
     command.add_argument("--until-complete", action="store_true", help="end when the stack is at rest, 1 if it failed")
 
@@ -279,7 +274,6 @@ def _add_show(commands: Commands) -> None:
         commands,
         show,
         "show",
-        "show a stack: parameters, resources, outputs",
         "curl $(homeostat show web-tier --output url)",
     )
     add_stack_name(command)
@@ -287,9 +281,7 @@ def _add_show(commands: Commands) -> None:
 
 
 def _add_events(commands: Commands) -> None:
-    command = add_client_command(
-        commands, events, "events", "list the events of a stack", "homeostat events web-tier -f"
-    )
+    command = add_client_command(commands, events, "events", "homeostat events web-tier -f")
     add_stack_name(command)
     command.add_argument("-f", "--follow", action="store_true", help="also print new events, until interrupted")
 
@@ -299,7 +291,6 @@ def _add_explain(commands: Commands) -> None:
         commands,
         explain,
         "explain",
-        "explain why resources wait: reason, since when, until when, and how long it will take",
         "homeostat explain web-tier\n  homeostat explain web-tier server_2",
     )
     add_stack_name(command)
@@ -312,9 +303,7 @@ def _add_explain(commands: Commands) -> None:
 
 
 def _add_down(commands: Commands) -> None:
-    command = add_client_command(
-        commands, down, "down", "delete a stack and all its resources", "homeostat down web-tier -y"
-    )
+    command = add_client_command(commands, down, "down", "homeostat down web-tier -y")
     add_stack_name(command)
     add_yes(command)
     add_no_wait(command)

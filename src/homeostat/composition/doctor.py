@@ -66,7 +66,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         doctor,
         "doctor",
-        "check the service, running or not, and suggest what to do",
         "homeostat doctor\n  homeostat doctor --json | jq '.checks[] | select(.level != \"ok\")'",
     )
     command.add_argument(

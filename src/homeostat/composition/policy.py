@@ -33,7 +33,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         policy,
         "policy",
-        "list the access rules, write a sample policy file, or check a policy file",
         "homeostat policy list\n  homeostat policy generate > policy.yaml\n  homeostat policy check policy.yaml",
     )
     command.add_argument(

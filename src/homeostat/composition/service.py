@@ -97,7 +97,6 @@ def add_commands(commands: Commands) -> None:
         commands,
         serve,
         "serve",
-        "run the whole service: API and workers, each a process of its own",
         "homeostat serve\n  homeostat serve --detach --port 0\n"
         "  homeostat serve --database postgresql+psycopg://user:secret@db/homeostat --workers 2\n"
         "  homeostat serve --database postgresql+psycopg://… --workers 4 --board redis://redis-host:6379/0",
@@ -109,10 +108,6 @@ def add_commands(commands: Commands) -> None:
 
 
 def _add_processes(commands: Commands) -> None:
-    command = add_service_command(
-        commands, api, "api", "run an API process alone", "homeostat api --database postgresql+psycopg://…"
-    )
+    command = add_service_command(commands, api, "api", "homeostat api --database postgresql+psycopg://…")
     command.add_argument("--fd", type=int, help="listen on this inherited socket instead of --host and --port")
-    add_service_command(
-        commands, worker, "worker", "run a worker process alone", "homeostat worker --database postgresql+psycopg://…"
-    )
+    add_service_command(commands, worker, "worker", "homeostat worker --database postgresql+psycopg://…")
