@@ -1,5 +1,7 @@
 """Streams of change notices: many are looked at together, and those about things of others cost next to nothing."""
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import cast
 
@@ -84,28 +86,68 @@ def test_a_flood_about_things_of_others_costs_few_looks_and_no_call_of_the_cloud
     assert len(looks.batches) <= FLOOD / 100
 
 
-def test_the_same_notice_is_looked_at_once_and_a_broken_stream_is_opened_again(
+class Held(Looks):
+    """An observer whose first look takes until `go`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def notice(self, seen: Iterable[ChangeNotice]) -> None:
+        self.begun.set()
+        assert self.go.wait(60)
+        super().notice(seen)
+
+
+def numbered(*numbers: int) -> list[ChangeNotice]:
+    return [ChangeNotice("server", str(number)) for number in numbers]
+
+
+def looked_at(*later: int) -> list[str]:
+    """The handles of the second look, if these notices come during the first one."""
+    looks = Held()
+    followed = follow(looks, Stream(numbered(0)))
+    try:
+        assert looks.begun.wait(60)
+        for notice in numbered(*later):
+            followed._add(notice)
+        looks.go.set()
+        until(lambda: len(looks.batches) == 2)
+    finally:
+        looks.go.set()
+        followed.stop()
+    return [each.handle for each in looks.batches[1]]
+
+
+def test_the_first_notice_after_a_quiet_time_is_looked_at_at_once_and_those_that_follow_are_gathered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(observers, "GATHER_S", 1e6)
+    looks = Looks()
+    followed = follow(looks, Stream(numbered(1)))
+    until(lambda: looks.seen == numbered(1))
+    followed._add(*numbered(2))
+    time.sleep(0.1)
+    assert looks.seen == numbered(1)
+    followed.stop()
+
+
+def test_the_same_notice_is_looked_at_once() -> None:
+    assert looked_at(1, 1, 2, 1) == ["1", "2"]
+
+
+def test_a_broken_stream_is_opened_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observers, "REOPEN_S", 0.01)
-    monkeypatch.setattr(observers, "GATHER_S", 0.5)
-    first, second = ChangeNotice("server", "1"), ChangeNotice("server", "2")
-    stream, looks = Stream([first, first, second, first]), Looks()
+    stream, looks = Stream(numbered(1, 2)), Looks()
     stream.breaks = 1
     followed = follow(looks, stream)
-    until(lambda: len(looks.seen) == 2)
+    until(lambda: looks.seen == numbered(1, 2))
     followed.stop()
-    assert sorted(each.handle for each in looks.seen) == ["1", "2"]
 
 
 def test_where_too_many_wait_the_oldest_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observers, "NOTICES_MAX", 3)
-    monkeypatch.setattr(observers, "GATHER_S", 0.5)
-    looks = Looks()
-    followed = follow(looks, Stream([ChangeNotice("server", str(n)) for n in range(5)]))
-    until(lambda: looks.seen)
-    followed.stop()
-    assert [each.handle for each in looks.seen] == ["2", "3", "4"]
+    assert looked_at(*range(5)) == ["2", "3", "4"]
 
 
 class Refusing(Looks):

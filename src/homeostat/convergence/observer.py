@@ -5,6 +5,7 @@ Observers decide nothing and own nothing. A changed observation is stored, and w
 
 import logging
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
@@ -46,7 +47,7 @@ REOPEN_S = 1.0
 SWEEP_S = 1.0
 """Pause after a sweep that found nothing."""
 GATHER_S = 0.05
-"""Time after a notice in which further notices are gathered for a common look."""
+"""Time after a look at noticed things in which further notices are gathered for a common look."""
 REASONS_MAX = 5
 """Reasons listed at most why things of a shard could not be observed."""
 NOTICES_MAX = 10_000
@@ -410,9 +411,12 @@ class CloudNotices:
         self._some.set()
 
     def _look(self) -> None:
+        gathered_until = 0.0
         while not self._stop.is_set():
             self._some.wait()
-            self._stop.wait(GATHER_S)
+            # The first notice after a quiet time is handled at once; those that follow are gathered.
+            self._stop.wait(max(gathered_until - time.monotonic(), 0.0))
+            gathered_until = time.monotonic() + GATHER_S
             self._some.clear()
             with self._lock:
                 seen, self._waiting = self._waiting, {}
