@@ -2,7 +2,7 @@
 
 `bench/bar.json` has the figures of the last commit, by the Python that counted them. A machine's speed, and its other
 work, do not count: time, randomness and hashes are fixed. Work in C does not count either; statements stand for most of
-it, and `python -m bench --only instructions` counts all of it with valgrind, in a quarter of an hour.
+it, and `python -m bench --only instructions` counts all of it with valgrind, in many minutes.
 
 python -m bench.bar [--write]
 """
