@@ -65,7 +65,7 @@ class Builders(SimulatedCloud):
         return answers
 
     def release(self) -> None:
-        """Let a server be ready now, and tell the service."""
+        """Let a server be ready now, and notify the service."""
         handle, address = self.building.popitem()
         self.ready_at[address] = self._things["server", handle].ready_at = time.time()
         self._notify("server", handle)
@@ -133,7 +133,7 @@ def done(db: Database) -> int:
 
 
 def until(is_so: Callable[[], bool]) -> None:
-    """Ask now and then. Fails: RuntimeError when it takes too long."""
+    """Wait for a condition. Fails: RuntimeError when it takes too long."""
     deadline = time.monotonic() + PATIENCE_S
     while not is_so():
         if time.monotonic() > deadline:
