@@ -67,7 +67,7 @@ def codes_of(act: Callable[[], object]) -> int:
         act()
     finally:
         sys.settrace(before[0])
-        threading.settrace(before[1])  # type: ignore[arg-type]
+        threading.settrace(before[1])
     return next(codes)
 
 
