@@ -170,8 +170,13 @@ lint: .venv/installed ## check style, sizes, types and the borders between packa
 	$(BIN)/lint-imports
 
 .PHONY: bench
-bench: .venv/installed ## measure rates and growth; prints one JSON object a line
-	$(BIN)/python -m bench $(ARGS)
+bench: .venv/installed ## measure the table of costs on all databases into bench/results (half an hour); ARGS=--quick tries it
+	$(BIN)/python -m bench $(or $(ARGS),--write)
+	$(BIN)/python -m bench.report
+
+.PHONY: bar
+bar: .venv/installed ## compare bytecodes and statements of a few operations with those of the last commit; ARGS=--write keeps new ones
+	$(BIN)/python -W ignore -m bench.bar $(ARGS)
 
 .PHONY: conformance
 conformance: .venv/installed ## try the templates of a folder: CORPUS=../shared/corpus, ONLY=text in their paths

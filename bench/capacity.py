@@ -16,11 +16,12 @@ import httpx
 from sqlalchemy import text
 from tests import postgresql
 
+from bench.cpu import cpu_s, cpu_s_of, whole_server_cpu_s
 from bench.databases import opened
 from bench.figures import Figure, quantiles
 from bench.load import MIX, PER_STACK, RATES
-from bench.processes import PATIENCE_S, cpu_s, cpu_s_of, running_workers, whole_server_cpu_s
-from bench.serving import serving, url_of
+from bench.processes import PATIENCE_S, running_workers, wait_for_rest
+from bench.serving import pids_of, serving, url_of
 from bench.shapes import SHAPES, VERSION, Template
 from homeostat.cli.state_directory import State
 from homeostat.clock import Entropy
@@ -54,10 +55,6 @@ SENT = text("SELECT sum(calls) FROM pg_stat_statements")
 WRITTEN = text("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint, pg_current_wal_insert_lsn() - '0/0'")
 SYNCED = text("SELECT wal_sync, wal_sync_time FROM pg_stat_wal")
 CONNECTIONS = text("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'homeostat' AND datname IS NOT NULL")
-MOVING = text(
-    "SELECT count(*) FILTER (WHERE status = 'IN_PROGRESS'), count(*) FILTER (WHERE status = 'FAILED') "
-    "FROM stack WHERE deleted_at IS NULL"
-)
 FOUND = text("SELECT id FROM stack WHERE name = :name AND deleted_at IS NULL")
 OPERATIONS: Mapping[str, tuple[str, str, object]] = {
     "show": ("GET", "", None),
@@ -103,12 +100,8 @@ class Subject:
     numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def spent(self) -> Spent:
-        there = self.state.running()
-        if there is None:
-            raise RuntimeError("no service runs")
-        cpu: dict[str, float] = {"api_cpu": 0.0, "worker_cpu": 0.0}
-        for name, pid in there.children.items():
-            cpu["api_cpu" if name.startswith("api") else "worker_cpu"] += cpu_s_of(pid)
+        pids = pids_of(self.state)
+        cpu = {f"{name}_cpu": cpu_s_of(pids[name]) for name in ("api", "worker")}
         return {**cpu, **of_server(self.db)}
 
     def together(self, operation: str, names: list[str]) -> None:
@@ -163,21 +156,6 @@ def _template(description: str) -> Template:
     return {"heat_template_version": VERSION, "resources": resources}
 
 
-def wait_for_rest(db: Database) -> None:
-    """Until no stack is in progress. Fails: RuntimeError when one failed, or it takes too long."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        with db.read() as tx:
-            moving, failed = tx.execute(MOVING).one()
-        if failed:
-            raise RuntimeError(f"{failed} stacks failed")
-        if not moving:
-            return
-        if time.monotonic() > deadline:
-            raise RuntimeError(f"{moving} stacks did not come to rest")
-        time.sleep(0.2)
-
-
 def of_server(db: Database) -> dict[str, float]:
     with db.read() as tx:
         statements = float(tx.execute(SENT).scalar_one())
@@ -190,7 +168,7 @@ def capacity(sizes: list[int]) -> Iterator[Figure]:
     """Fill one database up to each of the sizes, the smallest first, and measure every operation there."""
     with server() as url, contextlib.closing(opened(url)) as db:
         _count_statements(db)
-        with serving(url, 1) as state, httpx.Client(base_url=f"{url_of(state)}/", timeout=PATIENCE_S) as http:
+        with serving(url) as state, httpx.Client(base_url=f"{url_of(state)}/", timeout=PATIENCE_S) as http:
             subject = Subject(state, db, http)
             empty = _at_rest(subject)
             for name, value in empty.items():

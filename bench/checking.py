@@ -1,5 +1,6 @@
 """What health checks cost a whole service, with a group of nodes that is well; and how soon what fails is recovered."""
 
+import contextlib
 import os
 import re
 import signal
@@ -9,11 +10,10 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.cpu import spent_s
 from bench.databases import database_url, opened
 from bench.figures import Figure, quantiles
-from bench.idling import request, wait_for_all
-from bench.processes import cpu_s_of, whole_server_cpu_s
-from bench.serving import serving, url_of
+from bench.serving import pids_of, request, serving, url_of, wait_for_all
 
 INTERVAL_S = 10
 ROUNDS = 6
@@ -26,25 +26,18 @@ def checking(n: int, database: str) -> Iterator[Figure]:
     port = _free_port()
     metrics = f"http://127.0.0.1:{port}/metrics"
     flags = (*FLAGS, "--metrics-port", str(port))
-    with database_url(database) as url, serving(url, 1, "simulated", flags) as state:
+    with database_url(database) as url, serving(url, flags=flags) as state:
         request(f"{url_of(state)}/stacks", {"stack_name": "farm", "template": _template(n)})
         wait_for_all(url_of(state))
         _wait_for_checks(metrics, n)
-        there = state.running()
-        if there is None:
-            raise RuntimeError("no service runs")
-        pids, db = {"supervisor": there.pid, **there.children}, opened(url)
         time.sleep(INTERVAL_S)
-        before, looks = {name: cpu_s_of(pid) for name, pid in pids.items()}, _checks(metrics)
-        server_s, began = whole_server_cpu_s(db), time.monotonic()
-        time.sleep(ROUNDS * INTERVAL_S)
-        passed_s, looks = time.monotonic() - began, _checks(metrics) - looks
-        spent = {name: cpu_s_of(pid) - before[name] for name, pid in pids.items()}
-        spent["database"] = whole_server_cpu_s(db) - server_s
-        db.close()
+        with contextlib.closing(opened(url)) as db:
+            looks, began = _checks(metrics), time.monotonic()
+            spent = spent_s(pids_of(state), db, lambda: time.sleep(ROUNDS * INTERVAL_S))
+            passed_s, looks = time.monotonic() - began, _checks(metrics) - looks
     about = f"status of each node every {INTERVAL_S} s, for {passed_s:.0f} s"
     yield Figure("health.looks", looks / n / (passed_s / INTERVAL_S), "looks/node/round", n, database, about)
-    for name, seconds in {**spent, "all": sum(spent.values())}.items():
+    for name, seconds in spent.items():
         share = seconds / passed_s * 100
         yield Figure(f"health.{name.replace(' ', '_')}.cpu", share, "% of a core", n, database, about)
 
@@ -91,7 +84,7 @@ RECOVERED = 10
 def recovering(database: str) -> Iterator[Figure]:
     """Kill processes of the local cloud: until the recovery of each begins, and until it is healthy again."""
     flags = ("--health-interval-min", "1")
-    with database_url(database) as url, serving(url, 1, "local", flags) as state:
+    with database_url(database) as url, serving(url, cloud="local", flags=flags) as state:
         for mode, interval_s in (("LIFECYCLE_EVENTS", 3600), ("NODE_STATUS_POLLING", INTERVAL_S)):
             begun, ended = _recoveries(url_of(state), mode.lower(), _policy(mode, interval_s))
             about = f"{mode}, interval {interval_s} s; kill -9 of {RECOVERED} processes"

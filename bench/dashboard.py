@@ -43,7 +43,7 @@ LAST = text("SELECT min(at) FROM event WHERE name = :name AND at > :since")
 
 def pages(n: int, database: str) -> Iterator[Figure]:
     """The page of a stack of n resources (a thousand at most), and that of a group of n members."""
-    with database_url(database) as url, serving(url, 1) as state, tempfile.TemporaryDirectory() as folder:
+    with database_url(database) as url, serving(url) as state, tempfile.TemporaryDirectory() as folder:
         project = url_of(state)
         with (
             httpx.Client(base_url=project, timeout=PATIENCE_S, follow_redirects=True) as http,

@@ -3,7 +3,7 @@
 import contextlib
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sqlalchemy import event, text
@@ -62,17 +62,21 @@ def size_of(db: Database) -> int:
 
 
 class Statements:
-    """Counts what is sent to a database; a batch for the driver is one."""
+    """Counts the statements sent to a database, a batch for the driver as one, and the transactions that write."""
 
     def __init__(self, db: Database) -> None:
-        self.count = 0
+        self.count = self.transactions = 0
         event.listen(db.engine, "before_cursor_execute", self._sent)
+        event.listen(db.engine, "commit", self._committed)
 
     def _sent(self, *_: object) -> None:
         self.count += 1
 
+    def _committed(self, *_: object) -> None:
+        self.transactions += 1
 
-def opened(url: str) -> Database:
-    db = Database(url, time.time)
+
+def opened(url: str, now: Callable[[], float] = time.time) -> Database:
+    db = Database(url, now)
     db.migrate()
     return db

@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Iterator
 from sqlalchemy import func, select, update
 
 from bench.databases import Statements, database_url
+from bench.engine import PROJECT
 from bench.figures import Figure
 from bench.rolling import STEPS, Rolling, template
 from bench.shapes import Template
-from bench.signalled import PROJECT
 from homeostat.model.rollout import Rollout
 from homeostat.store import schema
 from homeostat.store.stacks import rollouts
@@ -75,7 +75,7 @@ def _step(run: Defining, n: int, database: str, step: str, before: int) -> Gener
     """Begin a step, change its members, and see that they have the definition; return the rollout."""
     name = f"definition.step_{step}"
     begun = _Spent(run, run.advance)
-    changed = _Spent(run, run.settle)
+    changed = _Spent(run, run.rest)
     noted = _Spent(run, run.advance)
     rollout = noted.gave
     if not isinstance(rollout, Rollout) or rollout.giving is not None:
@@ -92,7 +92,7 @@ def _step(run: Defining, n: int, database: str, step: str, before: int) -> Gener
 def _back(run: Defining, n: int, database: str) -> Iterator[Figure]:
     refused = _Spent(run, run.one_fails)
     yield Figure("definition.back.begin", refused.cpu_s * 1000, "CPU ms", n, database, "from the report of a failure")
-    changed = _Spent(run, run.settle)
+    changed = _Spent(run, run.rest)
     yield Figure("definition.back.change", changed.cpu_s * 1000, "CPU ms", n, database)
 
 

@@ -24,7 +24,7 @@ LARGE = "x" * 15_500
 """A property of each member of the group that is read."""
 
 
-def encryption(n: int, repeat: int, database: str) -> Iterator[Figure]:
+def encryption(n: int, database: str, repeat: int) -> Iterator[Figure]:
     """CPU of creating, the ways by turns, so that the neighbours disturb them alike, and of reading; the best of each
     counts."""
     for shape in ENCRYPTED_SHAPES:

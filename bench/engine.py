@@ -9,7 +9,8 @@ from taskflow.exceptions import UnclaimableJob
 
 from bench.databases import Statements, kind_of, opened, size_of
 from bench.figures import Measured, queued_s
-from homeostat.clock import Entropy, SystemClock
+from homeostat.clock import Clock, Entropy, SystemClock
+from homeostat.clouds.port import Cloud
 from homeostat.clouds.simulated import SimulatedCloud
 from homeostat.composition.garbage import spare_the_collector
 from homeostat.convergence.engine import Threads, build_engine
@@ -20,32 +21,50 @@ from homeostat.services.quotas import Quotas
 from homeostat.services.stacks import StackService
 from homeostat.store.stacks import stacks
 
+PROJECT = "bench"
+
 
 class Engine:
     """API services, board, passes and a simulated cloud. One pass at a time."""
 
-    def __init__(self, url: str, latency_s: float = 0.0) -> None:
+    def __init__(
+        self, url: str, quotas: Quotas = Quotas(), clock: Clock = SystemClock(), entropy: Entropy = Entropy()
+    ) -> None:
         spare_the_collector()
-        clock, entropy = SystemClock(), Entropy()
-        self.db = opened(url)
+        self.entropy = entropy
+        self.db = opened(url, clock.now)
         self.statements = Statements(self.db)
-        cloud = SimulatedCloud(clock.now)
+        self.cloud = SimulatedCloud(clock.now)
         limits = Limits(lease_s=60.0)
         self._pool = ThreadPoolExecutor(4)
-        engine = build_engine(self.db, lambda _project: cloud, clock, entropy, limits, Threads(self._pool))
-        self.reconciler = engine.reconciler
+        self.engine = build_engine(self.db, self.clouds, clock, self.entropy, limits, Threads(self._pool))
+        self.reconciler = self.engine.reconciler
         self.board = ShardBoard("bench", {"database": self.db, "lease_s": limits.lease_s})
-        self.stack_service = StackService(self.db, entropy, Quotas())
+        self.stack_service = StackService(self.db, self.entropy, quotas)
+
+    def clouds(self, _project: str) -> Cloud:
+        return self.cloud
+
+    def passes(self) -> int:
+        """Run the passes that are due; return how many shards had one."""
+        jobs = list(self.board.iterjobs())
+        for job in jobs:
+            try:
+                self.board.claim(job, "bench")
+            except UnclaimableJob:  # it was deleted with its parent since it was listed
+                continue
+            run_pass(self.reconciler, job)
+        return len(jobs)
+
+    def rest(self) -> None:
+        """Run passes until none is due."""
+        while self.passes():
+            pass
 
     def settle(self, stack_id: str) -> None:
         """Run passes until the stack is at rest. Fails: RuntimeError unless it is COMPLETE then."""
         while True:
-            for job in self.board.iterjobs():
-                try:
-                    self.board.claim(job, "bench")
-                except UnclaimableJob:  # it was deleted with its parent since it was listed
-                    continue
-                run_pass(self.reconciler, job)
+            self.passes()
             with self.db.read() as tx:
                 row = stacks.get(tx, stack_id)
             if row is not None and row.status != "IN_PROGRESS":

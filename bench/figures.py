@@ -111,7 +111,6 @@ def machine() -> dict[str, Any]:
             "cpu": _field("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
             "cores": _cores(),
             "memory_gib": round(int((_field("/proc/meminfo", "MemTotal") or "0 kB").split()[0]) / 2**20, 1),
-            "load": _load(),
             "system": platform.system(),
             "python": sys.version.split()[0],
             "sqlite": sqlite3.sqlite_version,
@@ -126,7 +125,7 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def _load() -> float:
+def load() -> float:
     """How many processes wanted to run in the last minute: the neighbours of the measurement."""
     return float(Path("/proc/loadavg").read_text().split()[0])
 

@@ -26,8 +26,9 @@ from bench.partitions import (
     sizes,
     used,
 )
-from bench.pictures import IMAGES, ROOT, Picture, Points, svg
+from bench.pictures import IMAGES, Picture, Points, svg
 from bench.placing import PLACINGS, fullest, partitions, shares
+from bench.records import ROOT
 
 PAGE = ROOT / "docs" / "explanation" / "beyond-one-database.md"
 BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -5,7 +5,6 @@ A partition is a whole service: one database with its API processes and workers.
 `docs/explanation/beyond-one-database.md` has the results.
 """
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,10 +12,9 @@ from functools import cache, partial
 from itertools import accumulate
 
 from bench.load import MIX, PER_STACK, RATES
-from bench.pictures import RESULTS
 from bench.queueing import Act, Cores, Log, Timeline, Visit, visit
+from bench.records import rows
 
-MEASURED = RESULTS / "capacity.jsonl"
 READS = frozenset({"show", "list_resources", "list_events"})
 LOOK = "look"
 ROUND = 50
@@ -67,8 +65,7 @@ class Machine:
 @cache
 def measured() -> Mapping[tuple[str, int], float]:
     """Name and n -> value."""
-    lines = map(json.loads, MEASURED.read_text().splitlines())
-    return {(each["name"], each["n"]): float(each["value"]) for each in lines if "name" in each}
+    return {(row.name, row.n): row.value for row in rows() if row.bench == "capacity"}
 
 
 def sizes() -> list[int]:

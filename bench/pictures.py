@@ -3,17 +3,14 @@
 python -m bench.pictures
 """
 
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 from xml.sax.saxutils import escape
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "bench" / "results"
+from bench.records import ROOT, rows
+
 IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 400, 70, 190, 40, 50
 COLOURS = ("#1f6feb", "#d29922", "#2da44e", "#cf222e", "#8250df", "#57606a")
@@ -40,20 +37,14 @@ PICTURES = (
 )
 
 
-def figures() -> list[dict[str, Any]]:
-    """Every figure of every result, in the order of the files' names."""
-    lines = [line for path in sorted(RESULTS.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    return [each for each in map(json.loads, lines) if "name" in each]
-
-
 def curves(what: str, shape: str = "group") -> dict[str, Points]:
     """Operation and database -> (size, value), where there are several sizes."""
-    found: dict[str, Points] = defaultdict(list)
-    for each in figures():
-        operation, _, rest = each["name"].partition(".")
+    found: dict[str, dict[float, float]] = defaultdict(dict)
+    for row in rows():
+        operation, _, rest = row.name.partition(".")
         if rest == f"{shape}.{what}" and operation in OPERATIONS:
-            found[f"{operation.replace('_', ' ')}, {each['database']}"].append((each["n"], each["value"]))
-    return {name: sorted(points) for name, points in found.items() if len(points) > 1}
+            found[f"{operation.replace('_', ' ')}, {row.database}"][row.n] = row.value
+    return {name: sorted(points.items()) for name, points in found.items() if len(points) > 1}
 
 
 def svg(picture: Picture, lines: dict[str, Points]) -> str:

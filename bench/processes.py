@@ -2,16 +2,15 @@
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 
-from sqlalchemy import text
+from sqlalchemy import func, select
 
+from bench.cpu import cpu_s, sessions_cpu_s
 from bench.databases import database_url, opened
 from bench.figures import Figure
 from bench.shapes import SHAPES
@@ -22,6 +21,7 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.services.quotas import Quotas
 from homeostat.services.stacks import StackService
+from homeostat.store import schema
 from homeostat.store.database import Database
 from homeostat.store.stacks import stacks
 
@@ -29,7 +29,6 @@ STACKS = 8
 LOOK_S = 0.005
 PATIENCE_S = 600.0
 CONTEXT = multiprocessing.get_context("spawn")
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def created_by_workers(n: int, workers: int, shape: str, database: str = "postgresql") -> list[Figure]:
@@ -37,15 +36,15 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
     with contextlib.ExitStack() as context:
         url = context.enter_context(database_url(database))
         db = context.enter_context(contextlib.closing(opened(url)))
-        processes = context.enter_context(running_workers(url, workers))
+        pids = context.enter_context(running_workers(url, workers))
         stack_service = StackService(db, Entropy(), Quotas())
         complete(db, [stack_service.create("bench", None, "warm", SHAPES[shape].request(100))])
-        before, server_before = cpu_s(processes), _server_cpu_s(db)
+        before, server_before = cpu_s(pids), sessions_cpu_s(db)
         started = time.perf_counter()
         ids = [stack_service.create("bench", None, f"s{i}", SHAPES[shape].request(n // STACKS)) for i in range(STACKS)]
         complete(db, ids)
         seconds = time.perf_counter() - started
-        workers_s, server_s = cpu_s(processes) - before, _server_cpu_s(db) - server_before
+        workers_s, server_s = cpu_s(pids) - before, sessions_cpu_s(db) - server_before
     name = f"create.{shape}.workers_{workers}"
 
     def figure(what: str, value: float, unit: str, about: str = "") -> Figure:
@@ -59,34 +58,16 @@ def created_by_workers(n: int, workers: int, shape: str, database: str = "postgr
     ]
 
 
-def idle(n: int, database: str, seconds: float) -> list[Figure]:
-    """A worker beside quiet stacks of three resources each that looks at them from time to time, n resources in all."""
-    with contextlib.ExitStack() as context:
-        url = context.enter_context(database_url(database))
-        db = context.enter_context(contextlib.closing(opened(url)))
-        processes = context.enter_context(running_workers(url, 1))
-        stack_service = StackService(db, Entropy(), Quotas())
-        count = max(1, n // 3)
-        complete(
-            db, [stack_service.create("bench", None, f"s{i}", SHAPES["independent"].request(3)) for i in range(count)]
-        )
-        time.sleep(Limits().look_steady_s)  # until all of them were looked at once
-        before = cpu_s(processes)
-        time.sleep(seconds)
-        share = (cpu_s(processes) - before) / seconds
-    return [Figure("idle.worker.cpu", share * 100, "% of a core", n, database, f"{count} stacks, {seconds:.0f} s")]
-
-
 @contextlib.contextmanager
-def running_workers(url: str, count: int) -> Iterator[list[BaseProcess]]:
-    """Workers that begin with the block, all at once, and end with it."""
+def running_workers(url: str, count: int) -> Iterator[list[int]]:
+    """Workers that begin with the block, all at once, and end with it; their process ids."""
     ready = CONTEXT.Barrier(count + 1)
     processes: list[BaseProcess] = [CONTEXT.Process(target=_work, args=(url, ready), daemon=True) for _ in range(count)]
     for process in processes:
         process.start()
     try:
         ready.wait(timeout=PATIENCE_S)
-        yield processes
+        yield [process.pid or 0 for process in processes]
     finally:
         for process in processes:
             process.terminate()
@@ -121,39 +102,15 @@ def complete(db: Database, ids: list[str]) -> None:
         time.sleep(LOOK_S)
 
 
-def cpu_s(processes: list[BaseProcess]) -> float:
-    """CPU time of running processes so far."""
-    return sum(cpu_s_of(process.pid) for process in processes)
-
-
-def _server_cpu_s(db: Database) -> float:
-    """CPU time of the server's sessions so far; they live as long as the connections of the workers."""
-    with db.read() as tx:
-        pids = tx.execute(text("SELECT pid FROM pg_stat_activity WHERE application_name = 'homeostat'")).scalars()
-        return sum(map(cpu_s_of, pids))
-
-
-def whole_server_cpu_s(db: Database) -> float:
-    """CPU time of the database server so far, also of sessions that have ended; 0 for SQLite."""
-    if db.is_sqlite:
-        return 0.0
-    with db.read() as tx:
-        mine = tx.execute(text("SELECT pg_backend_pid()")).scalar_one()
-        pids = list(tx.execute(text("SELECT pid FROM pg_stat_activity")).scalars())
-        server = _stat(mine)[1]
-        live_s = 0.0
-        for pid in pids:
-            with contextlib.suppress(FileNotFoundError):  # it has ended just now
-                live_s += cpu_s_of(pid)
-    ended = _stat(server)[13:15]
-    return live_s + sum(map(int, ended)) / TICKS
-
-
-def cpu_s_of(pid: int | None) -> float:
-    """CPU time of a process so far."""
-    return sum(map(int, _stat(pid)[11:13])) / TICKS
-
-
-def _stat(pid: object) -> list[str]:
-    """Fields of /proc/PID/stat after the name: state, parent and so on."""
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+def wait_for_rest(db: Database) -> None:
+    """Wait until no stack is in progress. Fails: RuntimeError when one failed, or it takes too long."""
+    table, deadline = schema.stack, time.monotonic() + PATIENCE_S
+    counted = select(table.c.status, func.count()).where(table.c.deleted_at.is_(None)).group_by(table.c.status)
+    while True:
+        with db.read() as tx:
+            counts = {str(status): count for status, count in tx.execute(counted).all()}
+        if "FAILED" in counts or time.monotonic() > deadline:
+            raise RuntimeError(f"the stacks did not come to rest: {counts}")
+        if "IN_PROGRESS" not in counts:
+            return
+        time.sleep(0.1)  # seldom: asking costs the server, too

@@ -3,14 +3,15 @@
 import json
 import math
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import Any
 
+from bench.cpu import memory_mib
 from bench.figures import Figure
 from bench.shapes import VERSION
 from homeostat.model.desired import Identity
@@ -70,12 +71,6 @@ def _in_a_process(n: int) -> Read:
         return pool.submit(read, n).result()
 
 
-def _peak_mib() -> float:
-    """High water mark of this program's memory; that of `getrusage` begins with what started it."""
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))) / 1024
-
-
 def read(n: int) -> Read:
     """Read, compile, check and plan a template of n resources that do not depend on each other."""
     one = {"type": "OS::Heat::TestResource", "properties": {"value": "v"}}
@@ -101,4 +96,4 @@ def read(n: int) -> Read:
     steps = timed("plan", lambda: Frontier(World(facts, 0, definitions), keys).steps(0.0, n))
     if len(steps) != n:
         raise RuntimeError(f"{len(steps)} of {n} resources can be made at once, not all")
-    return Read(n, seconds, cpu_s, _peak_mib())
+    return Read(n, seconds, cpu_s, memory_mib(os.getpid(), "VmHWM"))

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 
 from sqlalchemy import func, select
 
+from bench.cpu import whole_server_cpu_s
 from bench.databases import Statements, database_url, opened
+from bench.engine import PROJECT
 from bench.figures import Figure, quantiles
-from bench.processes import whole_server_cpu_s
 from bench.shapes import VERSION, Template
-from bench.signalled import PROJECT, Signalled, no_scaling
+from bench.signalled import Signalled, no_scaling
 from homeostat.builtin.group_metadata import VirtualLocation, instance_metadata
 from homeostat.builtin.signals import Signals
 from homeostat.services.pipeline.request import StackRequest
@@ -56,9 +57,9 @@ class Rolling(Signalled):
     def __init__(self, url: str, n: int, made: Callable[[int, str], Template] = template) -> None:
         super().__init__(url, made(n, "1"), resources_max=10 * n)
         self.signal(None)
-        self.settle()
+        self.rest()
         self.stack_service.update(self.id, StackRequest(made(n, "2")))
-        self.settle()
+        self.rest()
         with self.db.read() as tx:
             (self.key,) = rollouts.of_stack(tx, self.id)
 
@@ -81,7 +82,7 @@ class Rolling(Signalled):
     def conclude(self) -> None:
         """End the rollout, all of whose members have reported. Fails: RuntimeError unless it succeeds."""
         self.engine.rollouts.advance(self.key)
-        self.settle()
+        self.rest()
         with self.db.read() as tx:
             if rollouts.of_group(tx, self.key) is not None:
                 raise RuntimeError("the rollout has not ended")

@@ -31,6 +31,23 @@ def bare_rows(n: int, database: str) -> tuple[float, float]:
         return time.perf_counter() - wall, time.process_time() - cpu
 
 
+def raw_transactions(n: int, database: str) -> tuple[float, float]:
+    """Seconds of wall clock and of CPU for n transactions of one row each, sent by the driver alone."""
+    with database_url(database) as url, contextlib.closing(opened(url)) as db:
+        mark = "?" if db.is_sqlite else "%s"
+        connection = db.engine.raw_connection()
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE bench_raw (number INTEGER PRIMARY KEY, word VARCHAR(255))")
+        connection.commit()
+        wall, cpu = time.perf_counter(), time.process_time()
+        for number in range(n):
+            cursor.execute(f"INSERT INTO bench_raw VALUES ({mark}, {mark})", (number, "word"))
+            connection.commit()
+        spent = time.perf_counter() - wall, time.process_time() - cpu
+        connection.close()
+        return spent
+
+
 def _batch(db: Database, lease: leases.Lease, numbers: range) -> None:
     rows = [
         Resource(f"k{i:011d}", "s", 0, f"r{i}", "OS::Heat::TestResource", properties={"value": "v"}) for i in numbers

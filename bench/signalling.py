@@ -38,9 +38,9 @@ def _each_ms(before: list[str], database: str) -> float:
     with database_url(database) as url, contextlib.closing(Signalled(url, waiting(len(before) + 2 * MORE))) as stack:
         for number, data in enumerate([*before, SMALL]):
             stack.signal({"id": str(number), "status": "SUCCESS", "data": data})
-        stack.settle()
+        stack.rest()
         began = time.process_time()
         for number in range(MORE):
             stack.signal({"id": f"more-{number}", "status": "SUCCESS", "data": SMALL})
-            stack.settle()
+            stack.rest()
         return (time.process_time() - began) / MORE * 1000

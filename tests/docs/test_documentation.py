@@ -174,6 +174,8 @@ def test_the_reference_names_what_is_retired() -> None:
 
 
 def test_the_page_of_numbers_says_what_was_measured() -> None:
+    if not report.has_history():
+        pytest.skip("this checkout does not know the commits of the figures")
     assert report.PAGE.read_text() == report.page(), "run `python -m bench.report`"
     for picture in pictures.PICTURES:
         assert (pictures.IMAGES / picture.file).read_text() == pictures.drawn(picture), "run `python -m bench.report`"
