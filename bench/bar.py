@@ -148,7 +148,7 @@ def compared(before: Counts, now: Counts) -> tuple[list[str], bool]:
     for name in sorted(before.keys() | now.keys()):
         old, new = before.get(name, 0), now.get(name, 0)
         change = new / old - 1 if old else float("inf")
-        is_same = abs(change) <= ALLOWED
+        is_same = abs(new - old) <= ALLOWED * old
         same &= is_same
         lines.append(f"{'   ' if is_same else '!! '}{name}: {old:,} -> {new:,} ({change:+.1%})")
     return lines, same
