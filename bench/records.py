@@ -35,7 +35,7 @@ class Row(Figure):
     """
 
     bench: str
-    commit: str
+    commit: str = ""
     date: str
     load: float
 
