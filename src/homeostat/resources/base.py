@@ -238,6 +238,10 @@ class ResourceType:
             graph: All resources of the template.
         """
 
+    def has_own(self, method: str) -> bool:
+        """Return whether the type has a method of its own instead of the common one."""
+        return getattr(type(self), method) is not getattr(ResourceType, method)
+
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the names of resources in the same template that must come first although nothing refers to them.
 
