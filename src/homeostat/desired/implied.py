@@ -121,7 +121,9 @@ def with_content(definitions: Definitions, content: Content) -> Definitions:
 
     So an edit of a file, or of the environment, is a change of the resource, and reaches the nested stack.
     """
-    nested = {name for name in {each.type for each in definitions.values()} if kind_of(name) == NestedStack.kind}
+    nested = {
+        name for name in {definition.type for definition in definitions.values()} if kind_of(name) == NestedStack.kind
+    }
     registry = registry_of(content.environment)
     files = ""
     marked = {}
@@ -230,7 +232,7 @@ def with_implied(definitions: Definitions) -> Definitions:
 
     A requirement that would close a circle is left out, since the template's own requirements take precedence.
     """
-    kinds = {type_name: type_of(type_name) for type_name in {each.type for each in definitions.values()}}
+    kinds = {type_name: type_of(type_name) for type_name in {definition.type for definition in definitions.values()}}
     implying = {type_name: kind for type_name, kind in kinds.items() if kind.has_own("implied_requires")}
     if not implying:
         return definitions

@@ -204,9 +204,10 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
 
 def _check_among(definitions: Mapping[str, Definition]) -> None:
     """Check requirements between resources. Raise Rejected naming the place."""
-    kinds = {type_name: resource_type(type_name) for type_name in {each.type for each in definitions.values()}}
+    types = {definition.type for definition in definitions.values()}
+    kinds = {name: resource_type(name) for name in types}
     related = {name for name, kind in kinds.items() if kind.has_own("validate_among") or isinstance(kind, Membership)}
-    entries = {name: (each.type, each.properties) for name, each in definitions.items()} if related else {}
+    entries = {name: (item.type, item.properties) for name, item in definitions.items()} if related else {}
     graph = Indexed(entries)
     for name in entries:
         definition = definitions[name]
@@ -216,10 +217,7 @@ def _check_among(definitions: Mapping[str, Definition]) -> None:
             check_alarms(definition.update_policy, graph, ("resources", name, "update_policy"))
     conditions = {name for name in kinds if kind_of(name) == CONDITION}
     waited_for = Counter(
-        name
-        for definition in definitions.values()
-        if definition.type in conditions
-        for name in definition.requires
+        name for definition in definitions.values() if definition.type in conditions for name in definition.requires
     )
     for name, count in waited_for.items():
         group = resource_type(definitions[name].type) if name in definitions else None
