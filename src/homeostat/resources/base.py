@@ -305,10 +305,7 @@ class ResourceType:
         return False
 
     def snapshot_property(self, values: Props) -> str:
-        """Return the property that takes the id of a snapshot to restore its data; "" if snapshots are not supported.
-
-        `values` are the properties, with defaults.
-        """
+        """Return the property that takes a snapshot's id to restore; "" if none does. `values` include defaults."""
         return ""
 
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:

@@ -1,4 +1,4 @@
-"""Alike entries of a template: those of equal text are one object, so that work on one of them serves all."""
+"""Alike resources of a template: entries of equal text become one object, compiled and checked once."""
 
 from collections.abc import Mapping
 from typing import Any
