@@ -121,11 +121,14 @@ def with_content(definitions: Definitions, content: Content) -> Definitions:
 
     So an edit of a file, or of the environment, is a change of the resource, and reaches the nested stack.
     """
+    nested = {
+        name for name in {definition.type for definition in definitions.values()} if kind_of(name) == NestedStack.kind
+    }
     registry = registry_of(content.environment)
     files = ""
     marked = {}
     for name, definition in definitions.items():
-        if kind_of(definition.type) != NestedStack.kind:
+        if definition.type not in nested:
             continue
         inside = _inside(content.environment, registry, definition)
         files = files or _fingerprint_of_files(tuple(sorted(content.files.items())))
@@ -229,16 +232,22 @@ def with_implied(definitions: Definitions) -> Definitions:
 
     A requirement that would close a circle is left out, since the template's own requirements take precedence.
     """
+    kinds = {type_name: type_of(type_name) for type_name in {definition.type for definition in definitions.values()}}
+    implying = {type_name: kind for type_name, kind in kinds.items() if kind.has_own("implied_requires")}
+    if not implying:
+        return definitions
     graph = Indexed({name: (definition.type, definition.properties) for name, definition in definitions.items()})
-    by_type: dict[str, Any] = {}
-    completed: dict[str, Definition] = {}
+    completed: dict[str, Definition] = dict(definitions)
     for name, definition in definitions.items():
-        kind = by_type.setdefault(definition.type, type_of(definition.type))
+        if definition.type not in implying:
+            continue
+        kind = implying[definition.type]
         implied = kind.implied_requires(definition.properties, graph) - {name, *definition.requires}
         added = {
             other for other in implied if other in definitions and not _reaches(definitions, completed, other, name)
         }
-        completed[name] = _with_requires(definition, added) if added else definition
+        if added:
+            completed[name] = _with_requires(definition, added)
     return completed
 
 

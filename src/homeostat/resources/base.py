@@ -238,6 +238,10 @@ class ResourceType:
             graph: All resources of the template.
         """
 
+    def has_own(self, method: str) -> bool:
+        """Return whether the type has a method of its own instead of the common one."""
+        return getattr(type(self), method) is not getattr(ResourceType, method)
+
     def implied_requires(self, properties: Props, graph: Graph) -> set[str]:
         """Return the names of resources in the same template that must come first although nothing refers to them.
 
@@ -301,10 +305,7 @@ class ResourceType:
         return False
 
     def snapshot_property(self, values: Props) -> str:
-        """Return the property that takes the id of a snapshot to restore its data; "" if snapshots are not supported.
-
-        `values` are the properties, with defaults.
-        """
+        """Return the property that takes a snapshot's id to restore; "" if none does. `values` include defaults."""
         return ""
 
     def observed_replacement_reason(self, thing: Thing, after: Props) -> str:

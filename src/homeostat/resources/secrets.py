@@ -28,17 +28,23 @@ def holds_secrets(compiled: Compiled) -> bool:
     """Return whether a template has hidden parameters, or parameters or properties whose names suggest secrets."""
     hidden = any(parameter.schema.hidden or is_secret(name) for name, parameter in compiled.parameters.items())
     named = compiled.environment.get("encrypted_param_names")
-    return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources"))
+    return bool(hidden or named) or _names_secrets(compiled.raw.get("resources") or compiled.raw.get("Resources") or {})
 
 
-def _names_secrets(tree: Any) -> bool:
-    if isinstance(tree, dict):
-        return any(
-            (item not in (None, "") and isinstance(key, str) and (key in _AGENTS or is_secret(key)))
-            or _names_secrets(item)
-            for key, item in tree.items()
-        )
-    return any(map(_names_secrets, tree)) if isinstance(tree, list) else False
+def _names_secrets(resources: dict[str, Any]) -> bool:
+    if any(map(is_secret, resources)):
+        return True
+    # Alike resources of a template are one object.
+    pending: list[Any] = list({id(entry): entry for entry in resources.values()}.values())
+    while pending:
+        tree = pending.pop()
+        if isinstance(tree, dict):
+            for key, item in tree.items():
+                if isinstance(key, str) and (key in _AGENTS or is_secret(key)) and item not in (None, ""):
+                    return True
+            tree = tree.values()
+        pending += [item for item in tree if isinstance(item, dict | list)]
+    return False
 
 
 def secret_attributes(type_name: str) -> frozenset[str]:

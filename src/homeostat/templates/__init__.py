@@ -6,7 +6,7 @@
 - `environments`, `environment_merge`, `shared_environments`, `registry`: environments and the resource registry
 - `parameters`, `constraints`, `hidden_parameters`: schemas of parameters, their values and checks
 - `snippets`, `tree`: plain data to trees, and how a tree is evaluated; `functions`: the intrinsic functions
-- `definitions`, `graph`, `compiler`: the whole template
+- `definitions`, `graph`, `compiler`: the whole template; `alike`: definitions of equal text, compiled once
 - `patterns`, `yaql_engine`, `yaql_functions`, `weights`: bounds on regular expressions, YAQL and values
 
 The compiler computes every function that depends only on parameters, files and conditions. A function that reads other

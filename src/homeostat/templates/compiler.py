@@ -6,10 +6,11 @@ from typing import Any
 
 from homeostat.model.desired import Definition, Identity, Output
 from homeostat.model.errors import Rejected, invalid
+from homeostat.templates.alike import with_alike_shared
 from homeostat.templates.definitions import (
-    check_resource,
+    check_resources,
     check_types,
-    compile_definition,
+    compile_definitions,
     compile_output,
     enabled,
     graph_order,
@@ -83,7 +84,7 @@ def compile_template(
     Raises:
         Rejected: The template is wrong. The checks run in the same order as in Heat, so clients see the same error.
     """
-    document = parse_template(template)
+    document = with_alike_shared(parse_template(template))
     environment = parse_environment(environment)
     version = version_of(document)
     values = {**environment.get("parameters", {}), **(parameters or {})}
@@ -173,19 +174,14 @@ def _definitions(
     Returns:
         Their definitions, and the reader, whose context knows which resources exist.
     """
-    for name, entry in resources.items():
-        check_resource(name, entry, version.dialect)
+    check_resources(resources, version.dialect)
     exists = {
         name: enabled(entry, conditions, ("resources", name), version.dialect) for name, entry in resources.items()
     }
     usable = ordinary_functions(version.key, version.date)
     reader = Reader(usable, replace(context, resources=exists), conditions.holds)
-    definitions = {
-        name: compile_definition(name, entry, reader, version.dialect)
-        for name, entry in resources.items()
-        if exists[name]
-    }
-    return definitions, reader
+    wanted = {name: entry for name, entry in resources.items() if exists[name]}
+    return compile_definitions(wanted, reader, version.dialect), reader
 
 
 def _check_names(resources: Mapping[str, Any], parameters: Mapping[str, Parameter]) -> None:

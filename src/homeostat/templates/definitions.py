@@ -5,6 +5,7 @@ from typing import Any
 
 from homeostat.model.desired import Definition, Output
 from homeostat.model.errors import Rejected, check_name, invalid
+from homeostat.templates.alike import is_alone, renamed
 from homeostat.templates.dialects import Dialect
 from homeostat.templates.functions.references import reference_incorrect
 from homeostat.templates.graph import Cycle, ordered
@@ -18,7 +19,10 @@ def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
     Raises:
         Rejected: A resource is not; the error has its path.
     """
+    checked: object = None
     for name, entry in resources.items():
+        if entry is checked:
+            continue
         if not isinstance(entry, dict):
             raise _no_map("resources", name, entry, dialect)
         if "type" not in entry:
@@ -30,6 +34,7 @@ def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
             raise invalid(f'Resource "{name}" type is not a string', "resources", name)
         if not kind:
             raise invalid(f'Non-empty resource type is required for resource "{name}"', "resources", name)
+        checked = entry
 
 
 def _no_map(section: str, name: str, entry: Any, dialect: Dialect) -> Rejected:
@@ -41,24 +46,50 @@ def _lacks(section: str, key: str, dialect: Dialect) -> str:
     return f"Each {dialect.word(section)[:-1]} must contain a {dialect.word(section, key)} key."
 
 
-def check_resource(name: str, entry: Mapping[str, Any], dialect: Dialect) -> None:
-    """Check the name and the keys of one resource.
+def check_resources(resources: Mapping[str, Mapping[str, Any]], dialect: Dialect) -> None:
+    """Check the names and the keys of resources.
 
     Raises:
-        Rejected: The name has a character that is not allowed, or a key is unknown.
+        Rejected: A name has a character that is not allowed, or a key is unknown.
     """
-    if "/" in name:
-        raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
-    check_name(name, ("resources", name))
-    unknown = sorted(key for key in entry if not dialect.has("resources", key))
-    if unknown:
-        raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
+    checked: object = None
+    for name, entry in resources.items():
+        if "/" in name:
+            raise invalid(f'Resource name may not contain "/": {name}', "resources", name)
+        check_name(name, ("resources", name))
+        if entry is checked:
+            continue
+        unknown = sorted(key for key in entry if not dialect.has("resources", key))
+        if unknown:
+            raise invalid(f"Invalid keyword(s) inside a resource definition: {', '.join(unknown)}", "resources", name)
+        checked = entry
 
 
 def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path, dialect: Dialect) -> bool:
     """Return whether the condition of a resource or output holds; True without a condition."""
     condition = entry.get("condition")
     return condition is None or bool(conditions.holds(condition, dialect.place(*path, "condition")))
+
+
+def compile_definitions(
+    resources: Mapping[str, Mapping[str, Any]], reader: Reader, dialect: Dialect
+) -> dict[str, Definition]:
+    """Compile resources; of alike ones that need no other resource only the first is read.
+
+    Raises:
+        Rejected: A section of a resource is wrong; the error has its path.
+    """
+    alone: dict[int, Definition] = {}
+    definitions = {}
+    for name, entry in resources.items():
+        alike = alone.get(id(entry))
+        if alike is not None:
+            definitions[name] = renamed(alike, name)
+            continue
+        definitions[name] = compile_definition(name, entry, reader, dialect)
+        if is_alone(entry, definitions[name]):
+            alone[id(entry)] = definitions[name]
+    return definitions
 
 
 def compile_definition(name: str, entry: Mapping[str, Any], reader: Reader, dialect: Dialect) -> Definition:

@@ -1,6 +1,6 @@
 """Topological order of names. Iterative, so a chain of any length is fine."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 
 class Cycle(Exception):
@@ -15,7 +15,7 @@ class Cycle(Exception):
         super().__init__(" -> ".join([*names, names[0]]))
 
 
-def ordered(requirements: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+def ordered(requirements: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """Return all names in the order of their requirements, otherwise in the given order.
 
     Requirements on unknown names are ignored. The cost is O(names + requirements).
@@ -26,6 +26,9 @@ def ordered(requirements: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     done: dict[str, None] = {}
     for first in requirements:
         if first in done:
+            continue
+        if not requirements[first]:  # most resources of large templates: no trail is needed
+            done[first] = None
             continue
         trail = {first: iter(requirements[first])}
         while trail:

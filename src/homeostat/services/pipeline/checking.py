@@ -168,10 +168,16 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
     """Check each resource against its type. Raise Rejected with a path in the terms of HOT."""
     scope = ValidationScope(compiled.definitions, checker.content.files)
     checker.needs.of_parameters(compiled.parameters)
+    checked = set[tuple[Any, ...]]()
     for name, definition in compiled.definitions.items():
         path = ("resources", name)
         if not name.isprintable():
             raise Rejected("StackValidationFailed", f"Resource name may not contain control characters: {name!r}")
+        # Alike definitions are one but for the name, see `templates.alike`.
+        parts = (definition.properties, definition.metadata, definition.update_policy, definition.creation_policy)
+        alike = (definition.type, definition.deletion_policy, *map(id, parts))
+        if alike in checked:
+            continue
         try:
             properties = definition.properties if definition.static else evaluate(definition.properties, scope)
             metadata = evaluate(definition.metadata, scope)
@@ -183,6 +189,9 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
         if definition.external_id is not None:
             _check_external(definition, kind, (*path, "external_id"))
         _check_policies(kind, definition, path)
+        # Each nested stack is a requirement of its own; the properties of external resources are not checked.
+        if definition.static and definition.external_id is None and kind.kind != STACK:
+            checked.add(alike)
     _check_among(compiled.definitions)
     for name, output in compiled.outputs.items():
         try:
@@ -195,17 +204,20 @@ def _check_resources(compiled: Compiled, checker: "Checker") -> None:
 
 def _check_among(definitions: Mapping[str, Definition]) -> None:
     """Check requirements between resources. Raise Rejected naming the place."""
-    graph = Indexed({name: (definition.type, definition.properties) for name, definition in definitions.items()})
-    for name, definition in definitions.items():
-        kind = resource_type(definition.type)
+    types = {definition.type for definition in definitions.values()}
+    kinds = {name: resource_type(name) for name in types}
+    related = {name for name, kind in kinds.items() if kind.has_own("validate_among") or isinstance(kind, Membership)}
+    entries = {name: (item.type, item.properties) for name, item in definitions.items()} if related else {}
+    graph = Indexed(entries)
+    for name in entries:
+        definition = definitions[name]
+        kind = kinds[definition.type]
         kind.validate_among(definition.properties, graph, ("resources", name, "properties"))
         if isinstance(kind, Membership):
             check_alarms(definition.update_policy, graph, ("resources", name, "update_policy"))
+    conditions = {name for name in kinds if kind_of(name) == CONDITION}
     waited_for = Counter(
-        name
-        for definition in definitions.values()
-        if kind_of(definition.type) == CONDITION
-        for name in definition.requires
+        name for definition in definitions.values() if definition.type in conditions for name in definition.requires
     )
     for name, count in waited_for.items():
         group = resource_type(definitions[name].type) if name in definitions else None

@@ -19,6 +19,8 @@ TEMPLATES_MAX = 100
 PLACES_MAX = 10_000
 """Nested templates that are searched for further names; a template counts once per environment."""
 SCHEMES = ("http://", "https://")
+_NAMING = frozenset(("TemplateURL", "resource_def", "resource", "resources"))
+"""Properties that may name a template."""
 
 
 def with_fetched(content: Content, fetch: Callable[[str], str]) -> Content:
@@ -66,7 +68,10 @@ def _named(template: Mapping[str, Any], environment: Mapping[str, Any]) -> Itera
         if not isinstance(entry, Mapping):
             continue
         called, properties = _text(entry, "type"), _map(entry, "properties")
-        sources = [registry.resolve(called, name).type, properties.get("TemplateURL")]
+        implementation = registry.resolve(called, name).type
+        if not is_template(implementation) and _NAMING.isdisjoint(properties):
+            continue
+        sources = [implementation, properties.get("TemplateURL")]
         made_of = [
             source for source in sources if isinstance(source, str) and (is_template(source) or source is sources[1])
         ]
