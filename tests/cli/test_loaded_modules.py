@@ -3,8 +3,13 @@
 The cases name libraries and the process that needs none of them. A failure names the module that has loaded one.
 """
 
+import os
+import signal
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 WATCHED = """
 import atexit, sys
@@ -40,3 +45,28 @@ def test_help_loads_no_library() -> None:
     """The names and summaries of the commands are in one index."""
     _, text = started((*CLIENTS, *API, *OTHERS, "asyncio", "logging"), "--help").communicate()
     assert text.splitlines()[-1] == "loaded []"
+
+
+def test_a_client_command_loads_no_engine(tmp_path: Path) -> None:
+    _, text = started(("sqlalchemy", *API, *OTHERS), "list", "--state-dir", str(tmp_path)).communicate()
+    assert "no service has the state directory" in text
+    assert text.splitlines()[-1] == "loaded []"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("process", "unwanted", "ready"),
+    [("worker", (*API, *OTHERS, "rich.console"), "started"), ("api", OTHERS, "running")],
+)
+def test_a_process_of_the_service_loads_only_its_libraries(
+    process: str, unwanted: tuple[str, ...], ready: str, tmp_path: Path
+) -> None:
+    state = ("--state-dir", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "homeostat", "migrate", *state], check=True, capture_output=True)
+    running = started(unwanted, process, *state, *(("--port", "0") if process == "api" else ()))
+    assert running.stderr is not None
+    lines = iter(running.stderr)
+    assert any(ready in line for line in lines)
+    os.kill(running.pid, signal.SIGTERM)
+    assert [line.strip() for line in lines][-1] == "loaded []"
+    running.wait()
