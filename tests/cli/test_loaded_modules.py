@@ -5,6 +5,9 @@ The cases name libraries and the process that needs none of them. A failure name
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 WATCHED = """
 import atexit, sys
@@ -40,3 +43,23 @@ def test_help_loads_no_library() -> None:
     """The names and summaries of the commands are in one index."""
     _, text = started((*CLIENTS, *API, *OTHERS, "asyncio", "logging"), "--help").communicate()
     assert text.splitlines()[-1] == "loaded []"
+
+
+def test_a_client_command_loads_no_engine(tmp_path: Path) -> None:
+    _, text = started(("sqlalchemy", *API, *OTHERS), "list", "--state-dir", str(tmp_path)).communicate()
+    assert "no service has the state directory" in text
+    assert text.splitlines()[-1] == "loaded []"
+
+
+@pytest.mark.heavy
+def test_a_worker_loads_no_api(tmp_path: Path) -> None:
+    """TaskFlow's engines need `networkx`."""
+    state = ("--state-dir", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "homeostat", "migrate", *state], check=True, capture_output=True)
+    unwanted = (*API, *(name for name in OTHERS if name != "networkx"))
+    with started(unwanted, "worker", *state) as worker:
+        assert worker.stderr is not None
+        lines = iter(worker.stderr)
+        assert any("started" in line for line in lines)
+        worker.terminate()
+        assert [line.strip() for line in lines][-1] == "loaded []"

@@ -99,9 +99,8 @@ class Service:
         self.moving = StackTransfer(self.db, self.stack_service)
         self.deliverer = Deliverer(self.db, sinks, self.clock)
         self.records = Records(self.db, entropy, URL)
-        self.things = ClusteringResourceClouds(
-            self.db, entropy, ClusteringResources(self.db, self.stack_service, URL, None)
-        )
+        clustering = ClusteringResources(self.db, self.stack_service, URL, None)
+        self.things = ClusteringResourceClouds(self.db, entropy, lambda: clustering)
         limits = replace(LIMITS, depth_max=depth_max)
         engine = build_engine(self.db, self.clouds, self.clock, entropy, limits, Threads(pool), urls=urls)
         self.reconciler, self.executor, self.nested_stacks = engine.reconciler, engine.executor, engine.nested_stacks

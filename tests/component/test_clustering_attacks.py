@@ -257,7 +257,7 @@ class Ruled(Clusters):
     def __init__(self) -> None:
         super().__init__()
         api = ClusteringResources(self.db, self.stack_service, URL, Policy())
-        self.things = ClusteringResourceClouds(self.db, Entropy(), api)
+        self.things = ClusteringResourceClouds(self.db, Entropy(), lambda: api)
 
     def made_by(self, user: str, resources: dict[str, Any]) -> str:
         stack_id = self.stack_service.create(PROJECT, user, "web", self.request(resources))

@@ -162,7 +162,8 @@ def test_two_workers_that_ask_for_the_same_make_one(monkeypatch: pytest.MonkeyPa
     stack_id = service.begin({"profile": profile(), "cluster": cluster(0)})
     things = service.things.of("p")
     asked: list[str] = []
-    make = service.things._api.make
+    api = service.things._api()
+    make = api.make
 
     def twice(kind: str, by: Any, spec: Any, keep: Any) -> None:
         if kind.endswith(struck) and not asked:
@@ -172,7 +173,7 @@ def test_two_workers_that_ask_for_the_same_make_one(monkeypatch: pytest.MonkeyPa
             assert not isinstance(answer, Exception)
         make(kind, by, spec, keep)
 
-    monkeypatch.setattr(service.things._api, "make", twice)
+    monkeypatch.setattr(api, "make", twice)
     service.work()
     service.rest()
     assert service.state(stack_id) == "CREATE_COMPLETE", service.stack(stack_id).reason

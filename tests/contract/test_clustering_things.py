@@ -35,7 +35,8 @@ SPECS: Mapping[str, Mapping[str, Any]] = {
 
 def things(database: Database, project: str = "p") -> ClusteringCloud:
     stacks = StackService(database, Entropy(), Quotas())
-    return ClusteringResourceClouds(database, Entropy(), ClusteringResources(database, stacks, URL, None)).of(project)
+    api = ClusteringResources(database, stacks, URL, None)
+    return ClusteringResourceClouds(database, Entropy(), lambda: api).of(project)
 
 
 @pytest.fixture

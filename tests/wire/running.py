@@ -51,7 +51,8 @@ def seen(db: Database, of: Clouds, url: str) -> Clouds:
     """What each project sees: its cloud, and what the service itself has for it. url — where servers reach the API."""
     own = Records(db, Entropy(), url)
     stacks = StackService(db, Entropy(), Quotas(), prerequisites=Prerequisites(lambda project: clouds(project)))
-    things = ClusteringResourceClouds(db, Entropy(), ClusteringResources(db, stacks, url, None))
+    api = ClusteringResources(db, stacks, url, None)
+    things = ClusteringResourceClouds(db, Entropy(), lambda: api)
 
     def clouds(project: str) -> JoinedCloud:
         return JoinedCloud(of(project), own.of(project), things.of(project))

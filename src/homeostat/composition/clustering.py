@@ -1,6 +1,7 @@
 """The clustering services of workers, for `OS::Senlin::*` resources and lifecycle hooks."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from homeostat.cli.settings import ServiceSettings
@@ -41,8 +42,10 @@ def clustering(
     url: str,
     fetching: "Rules",
     shared: "SharedEnvironment",
-) -> "ClusteringResources":
-    """Return the operations of the Clustering API for resources of templates.
+) -> "Callable[[], ClusteringResources]":
+    """Return a function that returns the operations of the Clustering API for resources of templates.
+
+    Its first call loads the API, which takes a third of a start: most workers never need it.
 
     Args:
         clouds: Returns the cloud of a project.
@@ -53,24 +56,30 @@ def clustering(
     Raises:
         Usage: The policy file is wrong.
     """
-    from homeostat.clock import Entropy
-    from homeostat.clouds.outbound import Outbound
-    from homeostat.clustering.resources.api import ClusteringResources
-    from homeostat.notifications.sinks import Sinks, installed_sinks
-    from homeostat.services.pipeline.prerequisites import Prerequisites
-    from homeostat.services.stacks import StackService
+    rules = None if settings.access == "none" else policy(settings)
 
-    outbound = Outbound(fetching)
-    stacks = StackService(
-        db,
-        Entropy(),
-        quotas(settings),
-        outbound=outbound,
-        prerequisites=Prerequisites(clouds, db.agreed_now, makes_users=makes_users(settings)),
-        sinks=Sinks(clouds, outbound, installed_sinks().kinds),
-        shared=shared,
-    )
-    return ClusteringResources(db, stacks, url, None if settings.access == "none" else policy(settings))
+    @cache
+    def resources() -> "ClusteringResources":
+        from homeostat.clock import Entropy
+        from homeostat.clouds.outbound import Outbound
+        from homeostat.clustering.resources.api import ClusteringResources
+        from homeostat.notifications.sinks import Sinks, installed_sinks
+        from homeostat.services.pipeline.prerequisites import Prerequisites
+        from homeostat.services.stacks import StackService
+
+        outbound = Outbound(fetching)
+        stacks = StackService(
+            db,
+            Entropy(),
+            quotas(settings),
+            outbound=outbound,
+            prerequisites=Prerequisites(clouds, db.agreed_now, makes_users=makes_users(settings)),
+            sinks=Sinks(clouds, outbound, installed_sinks().kinds),
+            shared=shared,
+        )
+        return ClusteringResources(db, stacks, url, rules)
+
+    return resources
 
 
 def lifecycle_hooks(

@@ -25,6 +25,7 @@ SERVICE = (
     "homeostat.clouds.installed",
     "homeostat.clouds.local",
     "homeostat.clouds.simulated",
+    "homeostat.clustering.resources.api",
     "homeostat.convergence.worker",
     "homeostat.plugins.cloud",
 )

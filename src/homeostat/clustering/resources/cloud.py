@@ -6,11 +6,10 @@ is found again after a crash (ADR 0077).
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from homeostat.clock import Entropy
 from homeostat.clouds.port import Answer, Change, ChangeNotice, Creation, Operation
-from homeostat.clustering.resources.api import ClusteringResources
 from homeostat.clustering.resources.records import Fields, Requester, ResourceRecord
 from homeostat.clustering.resources.requesters import requester_of, share_trust
 from homeostat.clustering.store import tokens
@@ -22,6 +21,9 @@ from homeostat.resources.registry import kind_of
 from homeostat.store.builtin import records
 from homeostat.store.builtin.records import Owner, Record
 from homeostat.store.database import Database, Transaction
+
+if TYPE_CHECKING:  # only workers with such resources load the Clustering API
+    from homeostat.clustering.resources.api import ClusteringResources
 
 TYPE_KINDS = frozenset({"cluster_profile_type", "cluster_policy_type"})
 """Kinds for types of profiles and policies, which can only be resolved."""
@@ -51,7 +53,7 @@ class ClusteringCloud:
         self,
         db: Database,
         entropy: Entropy,
-        api: ClusteringResources,
+        api: "Callable[[], ClusteringResources]",
         project: str,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -66,7 +68,7 @@ class ClusteringCloud:
     def observe(self, kind: str, handles: Sequence[str]) -> list[Observation]:
         objects: dict[str, Fields] = {}
         for start in range(0, len(handles), CHUNK):
-            objects |= self._api.look(kind, self._project, handles[start : start + CHUNK])
+            objects |= self._api().look(kind, self._project, handles[start : start + CHUNK])
         now = self._db.agreed_now()
         return [
             Observation(Presence.PRESENT, handle, objects[handle], now)
@@ -90,7 +92,7 @@ class ClusteringCloud:
         ids = []
         for name in names:
             try:
-                ids.append(self._api.find(kind, self._project, name))
+                ids.append(self._api().find(kind, self._project, name))
             except Rejected as error:
                 raise ambiguous(name) from error
         return ids
@@ -118,7 +120,7 @@ class ClusteringCloud:
         if owner is None:
             raise Terminal("the resource that this was asked for is not there any more")
         try:
-            self._api.make(kind, by, spec, self._keep(kind, token, owner))
+            self._api().make(kind, by, spec, self._keep(kind, token, owner))
         except AlreadyCreated:
             pass
         (created,) = self.find(kind, [token])
@@ -155,7 +157,7 @@ class ClusteringCloud:
                 share_trust(tx, owner, new.stack_id, self._entropy, now)
 
         try:
-            self._api.change(kind, by, handle, spec, record.object if record is not None else {}, keep)
+            self._api().change(kind, by, handle, spec, record.object if record is not None else {}, keep)
         except Rejected as error:
             return self._unless_gone(kind, handle, error)
         return self.observe(kind, [handle])[0]
@@ -171,7 +173,7 @@ class ClusteringCloud:
             records.remove(tx, [handle] if record is not None else [])
 
         try:
-            self._api.remove(kind, by, handle, record.object if record is not None else {}, forget)
+            self._api().remove(kind, by, handle, record.object if record is not None else {}, forget)
         except Rejected as error:
             observation = self._unless_gone(kind, handle, error)
             with self._db.write() as tx:
@@ -187,7 +189,7 @@ class ClusteringCloud:
             return self._adopt(kind, operation.arguments)
         record, _, by = self._known(kind, operation.handle)
         try:
-            self._api.operate(kind, by, operation.handle, operation.verb, record.object if record is not None else {})
+            self._api().operate(kind, by, operation.handle, operation.verb, record.object if record is not None else {})
         except Rejected as error:
             return self._unless_gone(kind, operation.handle, error)
         return self.observe(kind, [operation.handle])[0]
@@ -218,7 +220,7 @@ class ClusteringCloud:
             records.remove(tx, [id])
             keep(tx, new)
 
-        self._api.take_over(kind, by, id, document["spec"], take_over)
+        self._api().take_over(kind, by, id, document["spec"], take_over)
         return self.observe(kind, [id])[0]
 
     # -- the requester -----------------------------------------------------------------------------------------------
@@ -269,9 +271,9 @@ def _taken(id: str, other: Owner) -> HomeostatError:
 
 
 class ClusteringResourceClouds:
-    """The clustering clouds of all projects."""
+    """The clustering clouds of all projects; `api` returns the operations when they are first needed."""
 
-    def __init__(self, db: Database, entropy: Entropy, api: ClusteringResources) -> None:
+    def __init__(self, db: Database, entropy: Entropy, api: "Callable[[], ClusteringResources]") -> None:
         self._db = db
         self._entropy = entropy
         self._api = api

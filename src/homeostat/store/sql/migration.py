@@ -10,15 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import Connection
+from sqlalchemy import Connection, inspect, text
 
 from homeostat.model.errors import HomeostatError
+
+if TYPE_CHECKING:  # only a migration needs Alembic: loading it takes a tenth of a start
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 FIRST = "0100"
@@ -50,11 +50,11 @@ class SchemaStatus:
     """
 
     heads: tuple[str, ...]
-    missing: tuple[str, ...]
-    pending: tuple[str, ...]
-    newer: tuple[str, ...]
-    outdating: tuple[str, ...]
-    unreleased: tuple[str, ...]
+    missing: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
+    outdating: tuple[str, ...] = ()
+    unreleased: tuple[str, ...] = ()
 
     @property
     def usable(self) -> bool:
@@ -78,7 +78,7 @@ class Migration:
 
 def migrations() -> list[Migration]:
     """Return all revisions that this program knows, oldest first, contracting ones last."""
-    revisions = ScriptDirectory.from_config(alembic_config()).walk_revisions()
+    revisions = _scripts().walk_revisions()
     return [
         Migration(
             script.revision,
@@ -91,8 +91,10 @@ def migrations() -> list[Migration]:
 
 def schema_status(connection: Connection) -> SchemaStatus:
     """Compare the revisions named by the database with the revisions of this program."""
-    script = ScriptDirectory.from_config(alembic_config())
-    heads = MigrationContext.configure(connection).get_current_heads()
+    heads = _heads(connection)
+    if heads and set(heads) == _newest():
+        return SchemaStatus(heads)
+    script = _scripts()
     known = [head for head in heads if _knows(script, head)]
     done = {revision for head in known for revision in _line(script, head)}
     unknown = sorted(set(heads) - set(known))
@@ -100,7 +102,7 @@ def schema_status(connection: Connection) -> SchemaStatus:
     unreleased = tuple(head for head in unknown if head < FIRST)
     wanted = sorted(revision.revision for revision in script.walk_revisions())
     return SchemaStatus(
-        heads=tuple(sorted(heads)),
+        heads=heads,
         # A newer expanding revision follows all expanding revisions of this program on one line, so these are applied,
         # though the newer revision's history is unknown here.
         missing=()
@@ -131,6 +133,8 @@ def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
     if status.outdating:
         names = ", ".join(status.outdating)
         raise Outdated(f"a newer version has changed the schema for good ({names}): install that version here as well")
+    from alembic import command
+
     config = alembic_config()
     config.attributes["connection"] = connection
     due = status.missing if phase is Phase.EXPAND else (*status.missing, *status.pending)
@@ -140,20 +144,44 @@ def migrate(connection: Connection, phase: Phase = Phase.ALL) -> SchemaStatus:
     return schema_status(connection)
 
 
-def alembic_config() -> Config:
+def alembic_config() -> "Config":
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     return config
 
 
-def _knows(script: ScriptDirectory, head: str) -> bool:
+def _scripts() -> "ScriptDirectory":
+    from alembic.script import ScriptDirectory
+
+    return ScriptDirectory.from_config(alembic_config())
+
+
+def _heads(connection: Connection) -> tuple[str, ...]:
+    """Return the newest revisions in the database, which Alembic has stored."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ()
+    return tuple(sorted(connection.scalars(text("SELECT version_num FROM alembic_version"))))
+
+
+def _newest() -> set[str]:
+    """Return the newest revision of each phase, by the names of the files."""
+    names = [file.name.partition("_")[0] for file in (MIGRATIONS / "versions").glob("*_*.py")]
+    phases = ([name for name in names if _contracts(name) is contracts] for contracts in (False, True))
+    return {max(revisions) for revisions in phases if revisions}
+
+
+def _knows(script: "ScriptDirectory", head: str) -> bool:
+    from alembic.util import CommandError
+
     try:
         return script.get_revision(head) is not None
     except CommandError:  # Alembic fails for a revision without a file, which belongs to a newer program
         return False
 
 
-def _line(script: ScriptDirectory, head: str) -> Iterator[str]:
+def _line(script: "ScriptDirectory", head: str) -> Iterator[str]:
     """Return a revision and all its predecessors."""
     return (revision.revision for revision in script.iterate_revisions(head, "base"))
 
