@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import Text, select, text, type_coerce, update
+from sqlalchemy import Text, insert, literal, select, text, type_coerce, update
 from tests.contract.store_cases import NOW, TIMEOUT_S, claim, resource
 
 from homeostat.model.observed import Observation, Presence
@@ -251,6 +251,30 @@ def test_a_write_meanwhile_wins(db: Database, monkeypatch: pytest.MonkeyPatch) -
     found = read(db, "web")[3]
     assert found is not None
     assert (found.object, found.secret) == ({"o": "newer"}, {"key": SECRET})
+
+
+def test_a_row_that_is_copied_meanwhile_has_the_newest_key_in_the_end(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy has the key of its source, and stands before the row that is examined now."""
+    for name in ("b", "c"):
+        add(db, name)
+    db.use_keys(NEW)
+    monkeypatch.setattr(key_rotation, "BATCH", 1)
+    table = schema.record
+    copied: list[int] = []
+
+    def copy(name: str, examined: int) -> None:
+        if name == table.name and not copied:
+            columns = [column for column in table.c if column.name not in ("id", "token")]
+            source = select(literal("a"), literal("a"), *columns).order_by(table.c.id.desc()).limit(1)
+            with db.write() as tx:
+                tx.execute(insert(table).from_select(["id", "token", *(column.name for column in columns)], source))
+            copied.append(examined)
+
+    key_rotation.reencrypt(db, copy)
+    assert copied == [1]
+    assert set(counts(db)) == {NEW.newest}
 
 
 def test_encrypting_again_does_not_disturb_who_works(db: Database) -> None:

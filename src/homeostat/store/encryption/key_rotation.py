@@ -98,6 +98,16 @@ def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) ->
         Transient: The database does not answer. Cells changed earlier stay changed.
     """
     done = RotationResult()
+    # A row that is copied inside the database has the key of its source, and may stand before the row examined now.
+    while cells := _reencrypt_all(db, done.lost, on_progress):
+        done.cells += cells
+        done.lost.clear()
+    return done
+
+
+def _reencrypt_all(db: Database, lost: Counter[str], on_progress: Progress) -> int:
+    """Examine all cells once; return how many were changed."""
+    cells = 0
     for table, columns in encryptable():
         after: Sequence[Any] | None = None
         examined = 0
@@ -108,13 +118,13 @@ def reencrypt(db: Database, on_progress: Progress = lambda table, rows: None) ->
                 break
             after = rows[-1][: len(table.primary_key.columns)]
             # Encrypting takes time, so it happens outside the transaction that stores the cells.
-            changes = [change for row in rows for change in _changes(db.keys, table, columns, row, done)]
+            changes = [change for row in rows for change in _changes(db.keys, table, columns, row, lost)]
             if changes:
                 with db.write() as tx:
-                    done.cells += sum(_swap(tx, table, *change) for change in changes)
+                    cells += sum(_swap(tx, table, *change) for change in changes)
             examined += len(rows)
             on_progress(table.name, examined)
-    return done
+    return cells
 
 
 def _batch(tx: Transaction, table: Table, columns: Sequence[Column[Any]], after: Sequence[Any] | None) -> list[Any]:
@@ -128,7 +138,7 @@ def _batch(tx: Transaction, table: Table, columns: Sequence[Column[Any]], after:
 
 
 def _changes(
-    keys: Keyring, table: Table, columns: Sequence[Column[Any]], row: Sequence[Any], done: RotationResult
+    keys: Keyring, table: Table, columns: Sequence[Column[Any]], row: Sequence[Any], lost: Counter[str]
 ) -> Iterator[tuple[Sequence[Any], Column[Any], str, str]]:
     """Yield each cell of a row that has to be changed: key of the row, column, old text, new text."""
     width = len(table.primary_key.columns)
@@ -141,7 +151,7 @@ def _changes(
         try:
             changed = _reencrypted(keys, column, cell)
         except Unreadable as error:
-            done.lost[str(error)] += 1
+            lost[str(error)] += 1
             continue
         if changed != cell:
             yield key, column, cell, changed
