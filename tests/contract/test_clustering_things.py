@@ -135,8 +135,8 @@ def test_a_thing_that_is_deleted_by_others_leaves_no_record_for_long(
 ) -> None:
     here = things(database)
     (other,) = here.create("cluster_profile", [Creation("nodecluster-2", {**PROFILE, "name": "other"})])
-    services = here._api._sorts["cluster_profile"]._service  # type: ignore[attr-defined]
-    services.delete(here._api._sorts["cluster_profile"]._context.reading("p"), present(other).handle)  # type: ignore[attr-defined]
+    services = here._api()._sorts["cluster_profile"]._service  # type: ignore[attr-defined]
+    services.delete(here._api()._sorts["cluster_profile"]._context.reading("p"), present(other).handle)  # type: ignore[attr-defined]
     present(here.create("cluster_profile", [Creation("clusternode-2", {**PROFILE, "name": "third"})])[0])
     with database.read() as tx:
         assert "nodecluster-2" not in records.of_tokens(tx, "cluster_profile", ["nodecluster-2", "clusternode-2"])

@@ -11,6 +11,7 @@ from homeostat.templates.functions.references import reference_incorrect
 from homeostat.templates.graph import Cycle, ordered
 from homeostat.templates.snippets import Conditions, Reader
 from homeostat.templates.tree import UNKNOWN, Function, Path, is_dynamic, requires
+from homeostat.templates.weights import TooHeavy
 
 
 def check_types(resources: Mapping[str, Any], dialect: Dialect) -> None:
@@ -74,21 +75,29 @@ def enabled(entry: Mapping[str, Any], conditions: Conditions, path: Path, dialec
 def compile_definitions(
     resources: Mapping[str, Mapping[str, Any]], reader: Reader, dialect: Dialect
 ) -> dict[str, Definition]:
-    """Compile resources; of alike ones that need no other resource only the first is read.
+    """Compile resources; of alike resources without requirements only the first is read.
+
+    An alike resource spends the weight of the computed values, too: a running stack has a copy for each resource.
 
     Raises:
-        Rejected: A section of a resource is wrong; the error has its path.
+        Rejected: A section of a resource is wrong, or the functions compute too much; the error has its path.
     """
-    alone: dict[int, Definition] = {}
+    allowance = reader.context.allowance
+    alone: dict[int, tuple[Definition, int]] = {}
     definitions = {}
     for name, entry in resources.items():
-        alike = alone.get(id(entry))
-        if alike is not None:
+        if id(entry) in alone:
+            alike, spent = alone[id(entry)]
+            try:
+                allowance.spend(spent)
+            except TooHeavy as error:
+                raise invalid(str(error), "resources", name) from error
             definitions[name] = renamed(alike, name)
             continue
+        before = allowance.left
         definitions[name] = compile_definition(name, entry, reader, dialect)
         if is_alone(entry, definitions[name]):
-            alone[id(entry)] = definitions[name]
+            alone[id(entry)] = definitions[name], before - allowance.left
     return definitions
 
 

@@ -108,7 +108,7 @@ class Allowance:
     """
 
     def __init__(self) -> None:
-        self._left = MADE_MAX
+        self.left = MADE_MAX
         self._open = True
         self.steps = QuerySteps(apart=False)
 
@@ -119,8 +119,8 @@ class Allowance:
             TooHeavy: The budget is exhausted.
         """
         if self._open:
-            self._left -= size
-            if self._left < 0:
+            self.left -= size
+            if self.left < 0:
                 raise TooHeavy(f"the functions of the template make more than {MADE_MAX} values and characters")
 
     def take(self, value: Any) -> Any:
@@ -132,7 +132,7 @@ class Allowance:
         """
         if self._open:
             try:
-                self.spend(weight(value, self._left))
+                self.spend(weight(value, self.left))
             except TooHeavy:
                 self.spend(MADE_MAX)  # raises the error with the limit of the whole template
         return value
