@@ -1,8 +1,10 @@
 """What wakes an idle conductor."""
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -84,6 +86,53 @@ def test_a_board_that_does_not_answer_is_asked_again() -> None:
     board = Broken(after=2)
     alarm_of(board, lambda: 0.001).wait()
     assert board.asked == 3
+
+
+def test_it_asks_nothing_while_it_can_claim_nothing() -> None:
+    board, full = Board(after=0), [True, True, False]
+    alarm = Alarm(board, lambda: LONG_S, lambda: full.pop(0))  # type: ignore[arg-type]
+    waiting = threading.Thread(target=alarm.wait)
+    waiting.start()
+    while waiting.is_alive():  # by the end of a pass
+        alarm.nudge()
+        waiting.join(0.01)
+    assert (board.asked, full) == (1, [])
+
+
+def test_a_conductor_that_is_full_leaves_the_board_alone_until_a_pass_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs are due all the time, and there is a place for one pass."""
+    entered, ends = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run_pass(*_: Any) -> None:
+        entered.release()
+        ends.acquire()
+
+    class Full(Board):
+        listed = 0
+
+        def iterjobs(self, **_: Any) -> Any:
+            self.listed += 1
+            return iter([SimpleNamespace(name="a"), SimpleNamespace(name="b")])
+
+        def claim(self, *_: Any) -> None: ...
+
+        consume = abandon = register_entity = claim
+
+    monkeypatch.setattr(conductor, "run_pass", run_pass)
+    board = Full(after=0)
+    reconciler: Any = SimpleNamespace(db=SimpleNamespace(notices=SimpleNamespace(longest_wait_s=lambda: LONG_S)))
+    working = conductor.ShardConductor("w", cast(Any, board), reconciler, passes_max=1)
+    running = threading.Thread(target=working.run)
+    running.start()
+    for passes in (1, 2, 3):
+        entered.acquire()
+        time.sleep(0.1)  # time to ask again and again, as it did once
+        assert board.listed + board.asked <= 5 * passes
+        ends.release()
+    working.stop()
+    ends.release(5)
+    running.join(60)
+    assert not running.is_alive()
 
 
 def test_it_ends_when_it_is_stopped() -> None:

@@ -147,14 +147,24 @@ def _set_aside(db: Database, lease: Lease, reason: str, late: str, for_s: float)
 class Alarm(Timeout):  # type: ignore[misc]
     """The conductor's pause between two listings of jobs, which ends as soon as there may be a job.
 
-    A nudge or a job's due time ends the pause. So does a timeout, since notices may be lost.
+    A nudge or a job's due time ends the pause. So does a timeout, since notices may be lost. A conductor that can claim
+    no more jobs queries nothing until one of its passes ends.
     """
 
-    def __init__(self, board: ShardBoard, longest_s: Callable[[], float]) -> None:
-        """Prepare pauses; `longest_s` returns the seconds after which the board is queried even without a notice."""
+    def __init__(
+        self, board: ShardBoard, longest_s: Callable[[], float], is_full: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Prepare pauses.
+
+        Args:
+            board: The job board.
+            longest_s: Returns the seconds after which the board is queried even without a notice.
+            is_full: Returns whether the conductor can claim no more jobs; at the end of a pass it is nudged.
+        """
         super().__init__(REFRESH_S)
         self._board = board
         self._longest_s = longest_s
+        self._is_full = is_full
         self._wake = threading.Event()
 
     def nudge(self) -> None:
@@ -172,7 +182,7 @@ class Alarm(Timeout):  # type: ignore[misc]
         while not self.is_stopped() and time.monotonic() < until:
             # Cleared before the query, so that a nudge during the query is not lost.
             self._wake.clear()
-            pause_s = self._due_in()
+            pause_s = REFRESH_S if self._is_full() else self._due_in()
             if pause_s <= 0.0:
                 return
             self._wake.wait(pause_s)
@@ -206,19 +216,19 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
             passes_max: Maximum of concurrent passes.
             on_end: Called at the end of each pass.
         """
-        alarm = Alarm(board, reconciler.db.notices.longest_wait_s)
+        alarm = Alarm(board, reconciler.db.notices.longest_wait_s, lambda: len(self._dispatched) >= passes_max)
         super().__init__(name, board, engine="serial", wait_timeout=alarm, max_simultaneous_jobs=passes_max)
         self._reconciler = reconciler
         self._on_end = on_end
         self.nudge = alarm.nudge
 
     def _engine_from_job(self, job: ShardJob) -> Any:
-        flow = linear_flow.Flow(job.name).add(PassTask(self._reconciler, job, self._ended))
+        flow = linear_flow.Flow(job.name).add(PassTask(self._reconciler, job, self._on_end))
         return engines.load(flow, engine=self._engine)
 
-    def _ended(self) -> None:
-        self.nudge()
-        self._on_end()
+    def _on_job_done(self, job: ShardJob, fut: Any) -> None:
+        super()._on_job_done(job, fut)
+        self.nudge()  # not before: only now may it claim another job
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
         """Return no listeners: TaskFlow's own listener only logs, and passes log important events themselves."""
