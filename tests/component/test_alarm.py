@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -133,6 +134,24 @@ def test_a_conductor_that_is_full_leaves_the_board_alone_until_a_pass_ends(monke
     ends.release(5)
     running.join(60)
     assert not running.is_alive()
+
+
+def test_a_pass_that_cannot_be_given_back_leaves_its_place_all_the_same() -> None:
+    class Away(Board):
+        def consume(self, *_: Any) -> None:
+            raise Transient("gone")
+
+    reconciler: Any = SimpleNamespace(db=SimpleNamespace(notices=SimpleNamespace(longest_wait_s=lambda: LONG_S)))
+    working = conductor.ShardConductor("w", cast(Any, Away(after=0)), reconciler, passes_max=1)
+    ended: Future[bool] = Future()
+    ended.set_result(True)
+    working._dispatched.add(ended)
+    waiting = threading.Thread(target=working._wait_timeout.wait, daemon=True)
+    waiting.start()
+    with pytest.raises(Transient):
+        working._on_job_done(cast(Any, SimpleNamespace(name="a")), ended)
+    waiting.join(60)
+    assert not waiting.is_alive()
 
 
 def test_it_ends_when_it_is_stopped() -> None:

@@ -227,8 +227,10 @@ class ShardConductor(impl_nonblocking.NonBlockingConductor):  # type: ignore[mis
         return engines.load(flow, engine=self._engine)
 
     def _on_job_done(self, job: ShardJob, fut: Any) -> None:
-        super()._on_job_done(job, fut)
-        self.nudge()  # not before: only now may it claim another job
+        try:
+            super()._on_job_done(job, fut)
+        finally:
+            self.nudge()  # not before: only now may it claim another job
 
     def _listeners_from_job(self, job: ShardJob, engine: Any) -> list[Any]:
         """Return no listeners: TaskFlow's own listener only logs, and passes log important events themselves."""
