@@ -185,6 +185,26 @@ def test_an_update_under_way_goes_on_for_the_members_that_are_listed_as_they_are
     assert values(service) == {**dict.fromkeys("012", "c"), name: "b"}
 
 
+def test_batches_that_end_during_the_check_of_a_list_delay_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, stack_id = created(scaling(3, double(value="a", wait_secs=4)))
+    service.update(stack_id, {"grp": scaling(3, double(value="b", wait_secs=4))})
+    changed = shown(service)
+    changed["resources"]["1"]["properties"]["value"] = "listed"
+    pipeline, turns = service.stack_service._pipeline, iter(range(9))
+    check = pipeline.run
+
+    def check_slowly(*args: Any, **options: Any) -> Any:
+        if next(turns) == 0:
+            service.rest()
+        return check(*args, **options)
+
+    monkeypatch.setattr(pipeline, "run", check_slowly)
+    send(service, changed)
+    service.rest()
+    assert next(turns) == 2
+    assert values(service)["1"] == "listed"
+
+
 def test_a_worker_that_dies_carries_it_out_once() -> None:
     service, stack_id = created(scaling(2, of_file("small")), files=FILES)
     changed = shown(service)

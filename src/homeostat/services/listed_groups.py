@@ -114,7 +114,7 @@ def _listed(definition: Definition) -> dict[str, Any]:
 
 
 def revision_of(
-    tx: Transaction, nested: StackRow, before: Content, listed: Listed, *, secret: bool | None, now: float
+    tx: Transaction, nested: StackRow, before: Content, listed: Listed, *, intent: str, secret: bool | None, now: float
 ) -> NewRevision:
     """Return the next revision of a group's stack.
 
@@ -125,6 +125,7 @@ def revision_of(
         nested: Row of the group's stack.
         before: Newest revision of the stack.
         listed: See `listed_in`.
+        intent: Operation of the parent stack that caused that revision.
         secret: Whether the template holds secrets.
         now: The agreed time.
 
@@ -137,8 +138,9 @@ def revision_of(
         raise Rejected("NotSupported", "The group of this stack is not there any more.")
     group = listed_group(tx, row, nested, _group_of(before), listed, now)
     content = group_content(group, before.environment, before.files)
-    intent, size = revisions.intent_of(tx, nested.id, nested.revision), size_of(content)
-    return revisions.encode(tx.database, content, intent=intent, shards=shard_count(group), secret=secret, size=size)
+    return revisions.encode(
+        tx.database, content, intent=intent, shards=shard_count(group), secret=secret, size=size_of(content)
+    )
 
 
 def check_room(tx: Transaction, nested: StackRow, revision: NewRevision, resources_max: int) -> None:

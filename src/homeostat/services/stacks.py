@@ -286,6 +286,8 @@ class StackService:
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             before = revisions.content_of(tx, stack_id, row.revision)
+            # Read now: the next batch of an update of the group may delete this revision during the check.
+            intent = revisions.intent_of(tx, stack_id, row.revision)
         _check_changeable(row)
         if before.kind != "group":
             return None
@@ -295,7 +297,7 @@ class StackService:
         listed = listed_groups.listed_in(checked, before)
         with self._db.read() as tx:
             secret, now = checked.secret, tx.now()
-            revision = listed_groups.revision_of(tx, row, before, listed, secret=secret, now=now)
+            revision = listed_groups.revision_of(tx, row, before, listed, intent=intent, secret=secret, now=now)
 
         def fits(tx: Transaction) -> None:
             listed_groups.check_room(tx, row, revision, self.quotas.resources_max)
