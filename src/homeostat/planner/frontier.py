@@ -315,23 +315,15 @@ class Frontier:
         """Return whether a row that has just become complete needs no further examination.
 
         Reasons for another examination: the row was merely healed, a value it reads changed meanwhile, its newest
-        observation was not judged, a hook is due, a user has made a request, a rollout or new metadata is pending, or
-        the stack was resumed or unlocked and the row was not.
+        observation was not judged, a hook is due, a rollout or new metadata is pending, the stack was resumed or
+        unlocked and the row was not, or the row has marks: a user's request, or a recovery whose policy may be gone.
         """
         definition = self.world.definitions.get(node)
         if definition is None or row.revision != self.world.stack.revision or not row.judged_observation:
             return False
-        if (
-            row.new_metadata is not None
-            or row.key in self.world.rollouts
-            or maintenance_state.unresumed(self.world, row)
-        ):
+        if row.marks is not None or row.new_metadata is not None or row.key in self.world.rollouts:
             return False
-        if maintenance_state.still_locked(self.world, row):
-            return False
-        if row.hooks and hooks.due(self.world, row):
-            return False
-        if row.marks is not None and row.marks.requested:
+        if maintenance_state.unresumed(self.world, row) or (row.hooks and hooks.due(self.world, row)):
             return False
         seen = self.world.seen.get(row.key)
         if seen is not None and seen.number != row.judged_observation:

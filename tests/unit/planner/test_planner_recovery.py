@@ -3,10 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from tests.unit.planner.test_planner_decide import AT_REST
 from tests.unit.planner.test_planner_explain import ill, policy_of
-from tests.unit.planner.worlds import NOW, SERVER, decide, wanted
+from tests.unit.planner.test_planner_frontier import play
+from tests.unit.planner.worlds import LONG_AGO, NOW, SERVER, decide, row, seen, wanted, world
 
+from homeostat.model.marks import Marks, RecoveryMark, UnhealthyMark
 from homeostat.model.waiting import Waiting, Why
+from homeostat.planner.lifecycle.recovery_state import REPORTER
 from homeostat.planner.policies.health_brake import EXAMINED_S
 
 
@@ -20,3 +24,15 @@ def test_what_was_found_long_ago_is_examined_again(looked_at: float) -> None:
     waits = decide(there, wanted("a", SERVER))
     assert isinstance(waits, Waiting)
     assert (waits.why, waits.due_at) == (Why.UNSEEN, NOW + EXAMINED_S)
+
+
+def test_a_mark_goes_with_the_fence_if_no_policy_holds_any_more() -> None:
+    """Found by the simulation: the policy was detached, and nothing woke the shard after the fence was undone."""
+    mark = UnhealthyMark("stopped", LONG_AGO, reporter=REPORTER)
+    recovery = RecoveryMark(LONG_AGO, acted_at=LONG_AGO, fenced=("NETWORK",))
+    marked = row("a", state="UPDATE_FAILED", marks=Marks(unhealthy=mark, recovery=recovery))
+    of = world([wanted("a")], [marked], {"a1": seen()}, **AT_REST)
+    frontier, story = play(of)
+    assert story == ["operate a1"]
+    assert of.rows["a1"].marks is None
+    assert frontier.at_rest
