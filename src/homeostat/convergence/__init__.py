@@ -2,7 +2,8 @@
 
 - `reconciler`: a pass over a shard; `stages`: the stages of a pass; `ownership`: the right to act for a shard
 - `execution`: execution of steps as calls; `nested_stacks`: nested stacks as the things behind resources
-- `observer`: observation of the clouds in bulk; `health_checks`: rounds of health checks
+- `observer`: observation of the clouds in bulk; `known_things`: things in progress, as last read by an observer
+- `health_checks`: rounds of health checks
 - `facts`: facts for the planner, from outside a shard
 - `members`: changes of a group's members: batches, rollouts, resizes by signals
 - `snapshots`: completion and deletion of snapshots

@@ -9,6 +9,8 @@ from homeostat.store.operation.workers import FORGOTTEN_S
 
 PER_THING_S = 0.2
 """Seconds between two looks for each thing of a shard, at most: small shards are looked at often."""
+LOOK_S = 0.0005
+"""Seconds between two looks for each thing beside one in progress in a project, so that looks take 1 % of a core."""
 WAITED_PART = 0.5
 """The next look comes after this part of the time waited so far."""
 BUSY_PART = 2.0
@@ -53,7 +55,9 @@ class Limits:
     forget_workers_s: float = FORGOTTEN_S
 
 
-def busy_interval(busy_s: float, longest_s: float, waited_s: Collection[float], things: int) -> float:
+def busy_interval(
+    busy_s: float, longest_s: float, waited_s: Collection[float], things: int, of_project: int = 0
+) -> float:
     """Return the seconds until the next look at a shard in which something is in progress.
 
     If looks are costly, their number depends on how long the things take, not on how many things there are.
@@ -63,8 +67,10 @@ def busy_interval(busy_s: float, longest_s: float, waited_s: Collection[float], 
         longest_s: Longest interval; 0 if looks cost little.
         waited_s: Seconds since each thing in progress was acted on.
         things: Number of things of the shard.
+        of_project: Number of things in all shards in progress of the project, as far as known.
     """
     if not waited_s:
         return busy_s
-    part = min(WAITED_PART, BUSY_PART * len(waited_s) / max(things, 1))
-    return max(busy_s, min(longest_s, PER_THING_S * things, part * max(waited_s)))
+    part, longest_wait_s = min(WAITED_PART, BUSY_PART * len(waited_s) / max(things, 1)), max(waited_s)
+    many_s = min(LOOK_S * max(things, of_project), WAITED_PART * longest_wait_s)
+    return max(busy_s, many_s, min(longest_s, PER_THING_S * things, part * longest_wait_s))

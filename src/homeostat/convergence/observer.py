@@ -4,6 +4,7 @@ Observers decide nothing and own nothing. A changed observation is stored, and w
 """
 
 import logging
+import math
 import threading
 import time
 from collections import defaultdict
@@ -12,6 +13,7 @@ from contextlib import AbstractContextManager
 
 from homeostat.clock import Clock
 from homeostat.clouds.port import ChangeNotice, Cloud, Clouds, look_max_s
+from homeostat.convergence.known_things import KnownThings, Shard
 from homeostat.convergence.limits import busy_interval
 from homeostat.kinds.registry import KINDS
 from homeostat.model.errors import HomeostatError, Transient
@@ -22,14 +24,14 @@ from homeostat.observability.log_context import about, named
 from homeostat.resources.registry import all_types, of_kind, type_of
 from homeostat.store.database import Database
 from homeostat.store.shards import health, look_schedule, observations, orphans, shards
-from homeostat.store.shards.observations import WatchedThing
+from homeostat.store.shards.look_schedule import Look
+from homeostat.store.shards.observations import ObservedThing, WatchedThing
 from homeostat.store.sql import lock_order
 
 LOG = logging.getLogger(__name__)
 SNAPSHOTS = frozenset(map(snapshots_of, KINDS))
 """Kinds of snapshots of things."""
-Shard = tuple[str, int]
-"""Id of a stack and number of one of its shards."""
+_PRESENT = Presence.PRESENT.value
 Unseen = tuple[WatchedThing, str]
 """A thing that could not be observed, and the reason."""
 SHARDS_MAX = 50
@@ -84,6 +86,7 @@ class Observer:
         self._steady_s = steady_s
         self._busy_s = busy_s
         self._nudge = nudge
+        self._known = KnownThings()
         self._types = sorted(name for name, kind in all_types().items() if kind.kind not in ("", "stack"))
 
     def round(self) -> int:
@@ -98,29 +101,28 @@ class Observer:
 
     def _look_at(self, taken: Mapping[Shard, float | None], now: float) -> None:
         with self._db.read() as tx:
-            watched = observations.in_shards(tx, list(taken), self._types)
-            lately = look_schedule.seen_recently(tx, taken, now) if self._any_costly(watched) else set()
-        shards_of: dict[Shard, list[WatchedThing]] = defaultdict(list)
-        for thing in watched:
-            shards_of[thing.stack_id, thing.shard].append(thing)
-        busy = {shard: things for shard, things in shards_of.items() if any(thing.busy for thing in things)}
+            looks = look_schedule.looks(tx, taken)
+            things = self._known.read(tx, looks, self._types, now)
+        busy = {shard: some for shard, some in things.items() if any(thing.busy for thing in some)}
         # The rest of such a shard was seen a moment ago, and is looked at as often as things at rest.
-        partly = {shard for shard in busy.keys() & lately if self._any_costly(busy[shard][:1])}
-        whole = [thing for shard, things in shards_of.items() if shard not in partly for thing in things]
+        lately = {shard for shard in busy if _is_recent(looks[shard], taken[shard], now)}
+        partly = {shard for shard in lately if look_max_s(self._clouds(busy[shard][0].project)) > 0}
+        whole = [thing for shard, some in things.items() if shard not in partly for thing in some]
         unseen = self.look(whole + [thing for shard in partly for thing in _of_kinds_in_progress(busy[shard])])
         blind = _blind(unseen)
         seen = taken.keys() - blind.keys() - partly
-        self._looked({**taken, **{shard: self._busy_interval(busy[shard], now) for shard in busy}}, seen, blind, now)
+        self._looked({**taken, **self._busy_intervals(busy, now)}, seen, blind, now)
         self._nudge()
 
-    def _any_costly(self, things: Sequence[WatchedThing]) -> bool:
-        """Return whether observing any of these things is costly."""
-        return any(look_max_s(self._clouds(project)) > 0 for project in {thing.project for thing in things})
-
-    def _busy_interval(self, things: Sequence[WatchedThing], now: float) -> float:
-        """Return the seconds until the next look at a shard's things, some of which are in progress."""
-        waited_s = [now - (thing.acted_at or now) for thing in things if thing.busy]
-        return busy_interval(self._busy_s, look_max_s(self._clouds(things[0].project)), waited_s, len(things))
+    def _busy_intervals(self, busy: Mapping[Shard, Sequence[WatchedThing]], now: float) -> dict[Shard, float]:
+        """Return the seconds until the next looks at the shards, some of whose things are in progress."""
+        intervals = {}
+        for shard, things in busy.items():
+            waited_s = [now - (thing.acted_at or now) for thing in things if thing.busy]
+            project = things[0].project
+            longest_s, of_project = look_max_s(self._clouds(project)), self._known.in_progress(project)
+            intervals[shard] = busy_interval(self._busy_s, longest_s, waited_s, len(things), of_project)
+        return intervals
 
     def _looked(
         self, taken: Mapping[Shard, float | None], seen: Set[Shard], blind: Mapping[Shard, str], taken_at: float
@@ -274,18 +276,22 @@ class Observer:
                 continue
             metrics.looked(kind, len(things), self._clock.monotonic() - started)
             looked = list(zip(things, looks, strict=True))
+            news = [(thing, look) for thing, look in looked if not _is_same(thing, look)]
+            if not news:
+                continue
             unseen += [
-                (thing, look.reason or "it is unknown") for thing, look in looked if look.presence is Presence.UNKNOWN
+                (thing, look.reason or "it is unknown") for thing, look in news if look.presence is Presence.UNKNOWN
             ]
-            changes = [(thing, look) for thing, look in looked if _is_change(thing, look, cloud)]
+            changes = [(thing, look) for thing, look in news if _is_change(thing, look, cloud)]
             metrics.drifted(sum(not thing.busy for thing, _ in changes))
             self._store(observations.with_witness(looked, changes), hurries=hurries)
         return unseen
 
-    def _store(self, changes: Sequence[tuple[WatchedThing, Observation]], *, hurries: bool = True) -> None:
+    def _store(self, changes: Sequence[ObservedThing], *, hurries: bool = True) -> None:
+        changes = self._completed(changes)
         if not changes:
             return
-        by_stack: dict[str, list[tuple[WatchedThing, Observation]]] = defaultdict(list)
+        by_stack: dict[str, list[ObservedThing]] = defaultdict(list)
         for change in changes:
             by_stack[change[0].stack_id].append(change)
         seen_at = self._db.agreed_now()
@@ -304,6 +310,17 @@ class Observer:
             if checked:
                 health.request_look(tx, checked, now)
         self._nudge()
+
+    def _completed(self, changes: Sequence[ObservedThing]) -> list[ObservedThing]:
+        """Return the observations with the properties last requested of their things; without things that have left."""
+        bare = [thing for thing, _ in changes if thing.properties is None]
+        if not bare:
+            return list(changes)
+        with self._db.read() as tx:
+            handles, types = {thing.handle for thing in bare}, {thing.type for thing in bare}
+            whole = {thing.key: thing for thing in observations.by_handle(tx, sorted(handles), sorted(types))}
+        present = [(whole.get(thing.key, thing), look) for thing, look in changes]
+        return [(thing, look) for thing, look in present if thing.properties is not None]
 
 
 def _aligned(now: float, interval_s: float) -> float:
@@ -350,6 +367,16 @@ def _shards(things: Iterable[WatchedThing]) -> set[Shard]:
 def _about(things: Sequence[WatchedThing]) -> AbstractContextManager[None]:
     """Set these stacks and resources as the subject of log lines in the context."""
     return about(stack=named(thing.stack_id for thing in things), resource=named(thing.name for thing in things))
+
+
+def _is_recent(look: Look, interval: float | None, now: float) -> bool:
+    """Return whether all things of a shard were observed within its interval."""
+    return look.at is not None and now < look.at + (interval or math.inf)
+
+
+def _is_same(thing: WatchedThing, look: Observation) -> bool:
+    """Return whether an observation of a present thing equals the stored one: so it is for nearly all things."""
+    return look.presence is Presence.PRESENT and thing.presence == _PRESENT and look.properties == thing.seen
 
 
 def _is_change(thing: WatchedThing, look: Observation, cloud: Cloud) -> bool:

@@ -314,9 +314,8 @@ class SimulatedCloud:
             properties["status"] = BUILDING_STATUS[kind]
         elif kind == "server" and self.hosts.is_down(properties["host"]) and properties["status"] == servers.READY:
             properties |= {"status": "unreachable", "fault": f"its host {properties['host']} does not answer"}
-        snapshots = [snapshot.as_object(now) for snapshot in self._snapshots.get((kind, handle), ())]
-        if snapshots:
-            properties["snapshots"] = snapshots
+        if snapshots := self._snapshots.get((kind, handle)):
+            properties["snapshots"] = [snapshot.as_object(now) for snapshot in snapshots]
         return Observation(Presence.PRESENT, handle, properties, now)
 
     def _remove(self, key: tuple[str, str]) -> None:

@@ -41,6 +41,8 @@ class Effects:
             things: All objects of the project.
         """
         result = dict(properties)
+        if not self._by:
+            return result
         for key in list(self._of(kind, properties)):
             by, change = things.get(key), CHANGES.get((key[0], kind))
             if by is not None and change is not None and by.ready_at <= now:

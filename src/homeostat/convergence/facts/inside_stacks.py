@@ -63,7 +63,7 @@ def _trouble(thing: WatchedThing, row: WatchedMember) -> str:
     kind, at = type_of(thing.type), thing.seen_at or 0.0
     seen = Observation(Presence(thing.presence), thing.handle, thing.seen or {}, at)
     kept = row.marks.kept if row.marks is not None else ""
-    properties = kind.complete(thing.properties)
+    properties = kind.complete(thing.properties or {})
     judged = kind.judge(Thing(thing.key, thing.name, thing.name, properties, seen, thing.handle, kept=kept), at)
     if judged.condition is Condition.ABSENT:
         return LOST

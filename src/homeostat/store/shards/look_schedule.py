@@ -4,8 +4,8 @@ A *look* is one round of an observer over the things of a shard. Observers need 
 its `observe_at`.
 """
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, UpdateBase, and_, case, func, select, update
@@ -17,6 +17,8 @@ from homeostat.store.shards.shards import USER, is_any_of, wake_values
 from homeostat.store.sql import lock_order, notices
 from homeostat.store.sql.prepared import prepared
 
+Stamp = tuple[int, int]
+"""Epoch and wake-ups of a shard."""
 TAKEN_S = 5.0
 """Time for which an observer keeps the shards that it takes: after its death they are due again so much later."""
 
@@ -40,29 +42,39 @@ def take_for_observation(
     return {shard: look_interval(row.observe_s, row.exceptions, again_s) for shard, row in taken.items()}
 
 
-def seen_recently(tx: Transaction, taken: Mapping[tuple[str, int], float | None], now: float) -> set[tuple[str, int]]:
-    """Return the shards whose things were all observed within their interval.
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The newest look at a shard.
 
-    Shards with a request for another look, or with a thing that could not be observed, are left out.
-
-    Args:
-        taken: Shards with their seconds between looks, None for never.
+    Attributes:
+        stamp: Differs as soon as anything was stored about the shard's things; None while the shard has an owner.
+        at: The time of the newest look at all its things; None if there was none, or a newer one is requested or has
+            failed.
     """
-    return {
-        (row.stack_id, row.number)
-        for row in _looks(tx, sorted(taken))
-        if row.looked_at is not None
-        and not row.blind
-        and (row.look_from is None or row.look_from <= row.looked_at)
-        and now < row.looked_at + (taken[row.stack_id, row.number] or math.inf)
-    }
+
+    stamp: Stamp | None
+    at: float | None
+
+
+def looks(tx: Transaction, these: Collection[tuple[str, int]]) -> dict[tuple[str, int], Look]:
+    """Return the newest looks at these shards."""
+    return {(stack_id, number): _look(*values) for stack_id, number, *values in _looks(tx, sorted(these))}
+
+
+def _look(
+    looked_at: float | None, look_from: float | None, blind: str, owner: str | None, epoch: int, wakes: int
+) -> Look:
+    outdated = blind or looked_at is None or (look_from is not None and look_from > looked_at)
+    # A pass stores nothing without an owner in the row, and increments the epoch first; all others wake the shard.
+    return Look((epoch, wakes) if owner is None else None, None if outdated else looked_at)
 
 
 @prepared
 def _looks(these: Sequence[tuple[str, int]]) -> Select[Any]:
     table = schema.shard
-    columns = (table.c.stack_id, table.c.number, table.c.looked_at, table.c.look_from, table.c.blind)
-    return select(*columns).where(is_any_of(these))
+    times = (table.c.looked_at, table.c.look_from, table.c.blind)
+    stamp = (table.c.owner, table.c.epoch, table.c.wakes)
+    return select(table.c.stack_id, table.c.number, *times, *stamp).where(is_any_of(these))
 
 
 @prepared

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import CursorResult, Select, Text, and_, func, select, tuple_, type_coerce
+from sqlalchemy import CursorResult, Select, Text, and_, func, null, select, tuple_, type_coerce
 from sqlalchemy.engine.interfaces import Dialect
 
 from homeostat.model.observed import Observation, Presence
@@ -26,6 +26,8 @@ from homeostat.store.sql.prepared import prepared
 
 _resource = schema.resource
 _observed = schema.resource_observed
+HANDLES_PER_QUERY = 5000
+"""Handles in one query: databases limit the values of a statement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class WatchedThing:
     Attributes:
         acted_at: The time of the last operation on the thing, in seconds since the epoch; None during an operation.
         busy: Its resource is IN_PROGRESS.
-        properties: The properties last requested from the cloud.
+        properties: The properties last requested from the cloud; None if they were not read.
         presence: The presence last observed; None if never observed.
         seen: The properties last observed; None if never observed.
         secret: Its row holds secrets, so its observed properties may, too.
@@ -53,7 +55,7 @@ class WatchedThing:
     handle: str
     acted_at: float | None
     busy: bool
-    properties: Mapping[str, Any]
+    properties: Mapping[str, Any] | None
     presence: str | None
     seen: Mapping[str, Any] | None
     secret: bool = False
@@ -65,7 +67,7 @@ ObservedThing = tuple[WatchedThing, Observation]
 """A thing and its new observation."""
 
 
-def _watched() -> Select[Any]:
+def _watched(*, whole: bool = True) -> Select[Any]:
     return (
         select(
             _resource.c.key,
@@ -77,7 +79,7 @@ def _watched() -> Select[Any]:
             _resource.c.handle,
             _resource.c.acted_at,
             (_resource.c.status == Status.IN_PROGRESS).label("busy"),
-            _resource.c.properties,
+            _resource.c.properties if whole else null(),
             _observed.c.presence,
             _observed.c.object,
             func.substr(type_coerce(_resource.c.properties, Text), 1, len(MARK)) == MARK,
@@ -93,20 +95,26 @@ def _watched() -> Select[Any]:
     )
 
 
-def in_shards(tx: Transaction, shards: Collection[tuple[str, int]], types: Sequence[str]) -> list[WatchedThing]:
-    """Return the things of these types in these shards."""
-    return _readable(_in_shards(tx, list(shards), types))
+def in_shards(
+    tx: Transaction, shards: Collection[tuple[str, int]], types: Sequence[str], *, whole: bool = True
+) -> list[WatchedThing]:
+    """Return the things of these types in these shards; `whole`: with the properties last requested."""
+    return _readable(_in_shards(tx, list(shards), types, whole=whole))
 
 
 @prepared
-def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str]) -> Select[Any]:
+def _in_shards(shards: Sequence[tuple[str, int]], types: Sequence[str], *, whole: bool) -> Select[Any]:
     watched_rows = tuple_(_resource.c.stack_id, _resource.c.shard).in_(shards)
-    return _watched().where(watched_rows, _resource.c.type.in_(types))
+    return _watched(whole=whole).where(watched_rows, _resource.c.type.in_(types))
 
 
 def by_handle(tx: Transaction, handles: Sequence[str], types: Sequence[str]) -> list[WatchedThing]:
     """Return the things with these handles and types; different clouds may use the same handle for different things."""
-    return _readable(_by_handle(tx, list(handles), types))
+    return [
+        thing
+        for start in range(0, len(handles), HANDLES_PER_QUERY)
+        for thing in _readable(_by_handle(tx, handles[start : start + HANDLES_PER_QUERY], types))
+    ]
 
 
 @prepared
@@ -214,7 +222,9 @@ def _properties(things: Sequence[ObservedThing]) -> dict[bool, list[tuple[str, s
     observed: dict[bool, list[tuple[str, str, dict[str, Any]]]] = defaultdict(list)
     for thing, observation in things:
         kind = type_of(thing.type)
-        seen = Thing(thing.key, thing.name, thing.name, kind.complete(thing.properties), observation, thing.handle)
+        seen = Thing(
+            thing.key, thing.name, thing.name, kind.complete(thing.properties or {}), observation, thing.handle
+        )
         observed[thing.secret].append((thing.key, thing.name, kind.observed_properties(seen)))
     return observed
 
