@@ -129,6 +129,19 @@ def test_a_mark_ends_also_in_a_stack_that_has_failed() -> None:
     assert service.states(stack_id)["srv"] == "CHECK_COMPLETE"
 
 
+def test_a_mark_ends_also_in_a_stack_that_is_suspended() -> None:
+    service, stack_id = started({"srv": server()})
+    service.actions.begin(stack_id, Action.SUSPEND)
+    service.rest()
+    mark(service, stack_id, "srv", MarkRequest(True, lasts_s=600.0))
+    assert service.states(stack_id)["srv"] == "CHECK_FAILED"
+    service.live(601.0)
+    assert service.states(stack_id)["srv"] == "CHECK_COMPLETE"
+    service.actions.begin(stack_id, Action.RESUME)
+    service.rest()
+    assert service.states(stack_id)["srv"] == "RESUME_COMPLETE"
+
+
 def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     service, stack_id = started()
     mark(service, stack_id, "srv", MarkRequest(True, "it smells"))

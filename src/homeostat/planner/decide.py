@@ -242,19 +242,21 @@ def _left_as_is(context: Context, definition: Definition, row: Resource | None, 
         return check.check(context.world, row, now)
     if stack.snapshotting:
         return snapshot.take(context.world, row, now)
-    return _frozen(context, definition, row) if stack.frozen else None
+    return _frozen(context, definition, row, now) if stack.frozen else None
 
 
-def _frozen(context: Context, definition: Definition, row: Resource | None) -> Waiting | None:
+def _frozen(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
     """Postpone the creation, retry or replacement of a resource while its stack is locked or suspended.
 
-    None for a resource at rest: it is judged as usual, and problems are only noted.
+    Marks end all the same. None for a resource at rest: it is judged as usual, and problems are only noted.
     """
     if row is None or row.action == Action.INIT:
         return maintenance_state.wait_while_frozen(context.world.stack, definition.name)
     mark = unhealthy.mark_of(row)
+    if mark is not None and mark.is_over(now):
+        return unhealthy.expire(context.world, row, now)
     if mark is not None:
-        return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, key=row.key)
+        return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
     if row.failed:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     return None
