@@ -7,6 +7,7 @@ import pytest
 from homeostat.clouds.simulated import CloudBehaviour
 from homeostat.desired.graphs import DesiredGraphs
 from homeostat.services.explainer import Explainer
+from tests.component.marked import OFF
 from tests.component.running import Service
 
 DOUBLE = "OS::Heat::TestResource"
@@ -49,6 +50,20 @@ def test_what_is_replaced_goes_last_too() -> None:
     there.update(stack_id, failing, disable_rollback=False)
     there.live(10)
     assert len(volumes(there)) == 2
+    there.live(120)
+    assert (there.state(stack_id), volumes(there)) == ("ROLLBACK_COMPLETE", [mine])
+
+
+def test_a_look_that_misses_a_removed_volume_does_not_delete_it_early() -> None:
+    """Found by the simulation: it was there again at once, and the rollback of the update had lost it."""
+    there = Service()
+    stack_id = there.create({"data": volume(), "other": double(value="1")})
+    (mine,) = volumes(there)
+    there.actions.switch(stack_id, OFF)
+    there.cloud.hide(mine)
+    there.live(200)
+    there.update(stack_id, {"other": double(value="2", wait_secs=20, fail=True)}, disable_rollback=False)
+    there.cloud.unhide(mine)
     there.live(120)
     assert (there.state(stack_id), volumes(there)) == ("ROLLBACK_COMPLETE", [mine])
 

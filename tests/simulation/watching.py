@@ -187,8 +187,8 @@ class Watcher:
     def _removed_last(self, rows: Changes[Row]) -> None:
         """What has data and is removed by an update goes once all that it makes and changes is done.
 
-        But for what is broken and deleted first, what is in the way of something that goes already or has to let go
-        (ADR 0094), and what was not found: that is only looked for once more (ADR 0045)."""
+        But for what is broken and deleted first, and what is in the way of something that goes already or has to let go
+        (ADR 0094)."""
         for before, after in rows.values():
             if before is None or after is None or Action.DELETE in (before.action, before.status) or not after.handle:
                 continue
@@ -203,9 +203,6 @@ class Watcher:
             first = any(row.replaces == after.key and row.action == Action.INIT for row in beside)
             going = any(row.action == Action.DELETE or row.lets_go for row in beside)
             if first or going or after.revision != stack.revision:
-                continue
-            absent = "SELECT 1 FROM resource_observed WHERE key = ? AND presence = 'absent'"
-            if self._db.raw.execute(absent, (after.key,)).fetchone():
                 continue
             done = {row.name for row in beside if row.done or row.marked}
             unfinished = self._graph(stack, after.shard).keys() - done

@@ -11,7 +11,6 @@ from typing import Any
 from homeostat.model.status import Status
 from homeostat.model.world import Resource, World
 from homeostat.planner.lifecycle.create import may_exist
-from homeostat.planner.states import absence
 from homeostat.resources.registry import kind_of
 
 LAST = "what an update removes goes last"
@@ -64,9 +63,8 @@ class Removals:
         """
         if unfinished == 0 or self._world.stack.status != Status.IN_PROGRESS or self._world.stack.abandoned:
             return False
-        # Without a thing nothing is lost by the removal, and a rollback would have to create the thing
-        # anyway.
-        if absence.is_gone(self._world, row) or not may_exist(row) or self._is_in_the_way(row):
+        # A thing that a look has missed stays, too: it may come back, and a rollback needs it then.
+        if not may_exist(row) or self._is_in_the_way(row):
             return False
         if row.key in self.needed:
             return False
