@@ -1,29 +1,36 @@
-"""Desired graphs of stored revisions, for one shard each. Revisions never change, so the results are cached."""
+"""Desired graphs of stored revisions, for one shard each.
+
+Graphs are cached by the address of their content: revisions of equal content share one graph.
+"""
 
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import Definitions, compile_desired, registry_of
 from homeostat.desired.implied import graph_of, with_content, with_implied
 from homeostat.desired.members import chain_members, group_members, shard_count
 from homeostat.model.desired import Identity
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, StoredContent
 
 CACHE_MAX = 20_000
 """Definitions kept in memory. A worker needs its own shards, not whole stacks."""
 
 
 class DesiredGraphs:
-    """Cache of desired graphs by (stack, revision, shard). Safe to share between threads."""
+    """Cache of desired graphs by stack, shard and content. Safe to share between threads."""
 
     def __init__(self, cache_max: int = CACHE_MAX) -> None:
         """Begin empty; `cache_max` limits the number of definitions, and each graph counts as one more."""
-        self._cache: Cache[tuple[str, int, int], Definitions] = Cache(cache_max, lambda graph: 1 + len(graph))
+        self._cache: Cache[tuple[Identity, int, str], Definitions] = Cache(cache_max, lambda graph: 1 + len(graph))
+        self._addresses: Cache[tuple[str, int], str] = Cache(cache_max)
 
-    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], Content]) -> Definitions:
+    def get(self, identity: Identity, revision: int, shard: int, load: Callable[[], StoredContent]) -> Definitions:
         """Return the graph of a shard; `load` reads the revision, and is called only when the graph is not cached."""
-        key = (identity.stack_id, revision, shard)
-        return self._cache.get(key, lambda: compile_graph(load(), identity, shard))
+        read = cache(load)
+        # Revisions never change.
+        address = self._addresses.get((identity.stack_id, revision), lambda: read().address)
+        return self._cache.get((identity, shard, address), lambda: compile_graph(read().decoded(), identity, shard))
 
 
 def compile_graphs(content: Content, identity: Identity) -> Iterator[Definitions]:

@@ -1,7 +1,8 @@
-"""In-memory cache of desired graphs. Revisions never change, and most requests need the newest."""
+"""In-memory cache of desired graphs, by stack and content: most requests need the newest, which acceptance has left."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
@@ -51,10 +52,19 @@ class Graph:
 
 
 class Graphs:
-    """Cache of graphs by stack and revision. Safe to share between threads."""
+    """Cache of graphs by stack and content. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._cache: Cache[tuple[str, int], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
+        self._cache: Cache[tuple[Identity, str], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
+        self._addresses: Cache[tuple[str, int], str] = Cache(CACHE_MAX)
+
+    def of_content(self, identity: Identity, address: str) -> Graph | None:
+        """Return the graph of a content; None if it is not in memory."""
+        return self._cache.peek((identity, address))
+
+    def put(self, identity: Identity, address: str, graph: Graph) -> None:
+        """Keep the graph of a content that is about to be stored."""
+        self._cache.put((identity, address), graph)
 
     def wanted(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the graph of the newest revision."""
@@ -74,10 +84,11 @@ class Graphs:
         return self._get(tx, stack, number)
 
     def _get(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
-        def compiled() -> Graph:
-            return _graph(revisions.content_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
-
-        return self._cache.get((stack.id, number), compiled)
+        identity = Identity(stack.id, stack.name, stack.project)
+        read = cache(lambda: revisions.stored(tx, stack.id, number))
+        # Revisions never change.
+        address = self._addresses.get((stack.id, number), lambda: read().address)
+        return self._cache.get((identity, address), lambda: _graph(read().decoded(), identity))
 
 
 def _graph(content: Content, identity: Identity) -> Graph:
@@ -87,11 +98,16 @@ def _graph(content: Content, identity: Identity) -> Graph:
         return Graph(content, definitions=Members(GroupDefinition.decoded(content.template)))
     compiled = None if content.kind == "chain" else compile_desired(content, identity)
     definitions = compile_graph(content, identity, 0) if compiled is None else graph_of(compiled, content)
+    return Graph(content, compiled, definitions, dependents(definitions))
+
+
+def dependents(definitions: Mapping[str, Definition]) -> dict[str, list[str]]:
+    """Return the dependents of each resource that has any."""
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:
             required_by.setdefault(required, []).append(name)
-    return Graph(content, compiled, definitions, required_by)
+    return required_by
 
 
 class Members(Mapping[str, Definition]):

@@ -23,7 +23,8 @@ from homeostat.services import listed_groups
 from homeostat.services.adoption_looks import AdoptionLooker
 from homeostat.services.adoption_preview import AdoptedPreviewer, AdoptionPreview
 from homeostat.services.deletion_update import new_policies
-from homeostat.services.pipeline.checking import Checked
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.checked import Checked
 from homeostat.services.pipeline.merging import Merger
 from homeostat.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
@@ -96,7 +97,9 @@ class StackService:
         self.prerequisites = Prerequisites(None) if prerequisites is None else prerequisites
         self.outbound = outbound
         known_sinks = Sinks(outbound=outbound) if sinks is None else sinks
-        self._pipeline = Pipeline(Merger(shared, outbound.fetch), self.prerequisites, known_sinks, outbound.check_now)
+        self.graphs = Graphs()
+        merger = Merger(shared, outbound.fetch)
+        self._pipeline = Pipeline(merger, self.prerequisites, known_sinks, outbound.check_now, self.graphs)
         self._revisions = RevisionStore(db, entropy)
         self._db = db
         self.entropy = entropy
@@ -259,10 +262,11 @@ class StackService:
             return self._begin_again(stack_id, also, first)
         if kind == "group":
             return self._list_members(stack_id, request, patch=patch, by=by, also=also, first=first)
-        row, checked = self._proposed(stack_id, request, patch=patch)
+        row, checked, before = self._proposed(stack_id, request, patch=patch)
+        repeats = checked.address == before.address and row.revision == before.number
         return self._revisions.add_revision(
             row,
-            checked.revision(self._db),
+            checked.copied(row.revision) if repeats else checked.revision(self._db),
             _changes(request, patch=patch),
             self.entrusted(row.root_id, row.project, by),
             timeout_s=self.quotas.timeout_s,
@@ -336,13 +340,19 @@ class StackService:
             before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, content)
 
-    def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[StackRow, Checked]:
-        """Return the current stack, and the checked desired state that an update would store."""
+    def _proposed(
+        self, stack_id: str, request: StackRequest, *, patch: bool
+    ) -> tuple[StackRow, Checked, revisions.StoredContent]:
+        """Return the current stack, the checked desired state that an update would store, and the one before."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             described = views.described_revision(tx, stack_id)
-            before = revisions.content_of(tx, stack_id, described)
-            base = before if request.revision is None else revisions.reusable_content(tx, stack_id, request.revision)
+            before = revisions.stored(tx, stack_id, described)
+            base = None
+            if request.revision is not None:
+                base = revisions.reusable_content(tx, stack_id, request.revision)
+            elif patch:
+                base = before.decoded()
         _check_changeable(row)
         if before.kind != "template":
             raise Rejected("NotSupported", UPDATE_THE_RESOURCE)
@@ -353,8 +363,10 @@ class StackService:
         parameters = checked.compiled.parameters
         # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may change.
         if described == row.revision and any(parameter.schema.immutable for parameter in parameters.values()):
-            check_immutable(compile_desired(before, identity, strict=False).parameters, parameters)
-        return row, checked
+            with self._db.read() as tx:
+                content = revisions.content_of(tx, stack_id, described)
+            check_immutable(compile_desired(content, identity, strict=False).parameters, parameters)
+        return row, checked, before
 
     def preview_new(self, project: str, name: str, request: StackRequest) -> Preview:
         """Preview a creation. Raises like `create`."""
@@ -388,7 +400,7 @@ class StackService:
         """Preview an update. Raises like `update`."""
         with self._db.read() as tx:
             locks.check_unlocked(self._live(tx, stack_id))
-        row, checked = self._proposed(stack_id, request, patch=patch)
+        row, checked, _ = self._proposed(stack_id, request, patch=patch)
         after = checked.content
         with self._db.read() as tx:
             before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))
