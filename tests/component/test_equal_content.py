@@ -33,7 +33,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def shown(service: Service, stack_id: str) -> Any:
     with service.db.read() as tx:
-        return service.stack_service.graphs.wanted(tx, stacks.get(tx, stack_id))
+        row = stacks.get(tx, stack_id)
+        assert row is not None
+        return service.stack_service.graphs.wanted(tx, row)
 
 
 def test_the_api_compiles_equal_content_once(compiled: list[str]) -> None:

@@ -43,7 +43,7 @@ from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, StoredContent
 from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import (
     Compiled,
@@ -342,7 +342,7 @@ class StackService:
 
     def _proposed(
         self, stack_id: str, request: StackRequest, *, patch: bool
-    ) -> tuple[StackRow, Checked, revisions.StoredContent]:
+    ) -> tuple[StackRow, Checked, StoredContent]:
         """Return the current stack, the checked desired state that an update would store, and the one before."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)

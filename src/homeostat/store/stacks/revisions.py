@@ -232,8 +232,8 @@ def stored(tx: Transaction, stack_id: str, number: int) -> StoredContent:
     texts = [column.type.decrypted(getattr(row, column.name), tx.dialect) for column in columns]  # type: ignore[attr-defined]
 
     def decoded() -> Content:
-        parts = [text if isinstance(text, Lost) else orjson.loads(text) for text in texts]
-        return Content(row.kind, *parts, files=files.load(tx, orjson.loads(row.files)))
+        template, parameters, environment = (text if isinstance(text, Lost) else orjson.loads(text) for text in texts)
+        return Content(row.kind, template, parameters, environment, files.load(tx, orjson.loads(row.files)))
 
     readable = [text for text in texts if not isinstance(text, Lost)]
     lost = len(readable) < len(texts)
