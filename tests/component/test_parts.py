@@ -38,7 +38,7 @@ def group(count: int, skip: Sequence[str] = ()) -> Content:
 
 def stored(content: Content, number: int = 1) -> StoredContent:
     """Return a content whose address is its number."""
-    return StoredContent(number, content.kind, str(number), lambda: content)
+    return StoredContent(content.kind, str(number), lambda: content)
 
 
 def test_graphs_are_compiled_once() -> None:

@@ -20,7 +20,9 @@ from homeostat.store.stacks.contents import Content
 from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
-"""Cached definitions, one to three KiB each."""
+"""Size of all cached graphs, in definitions of one to three KiB each."""
+FILE_CHARS = 1_000
+"""Characters of files that count as one definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,9 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """Cost in the cache: 1 + number of definitions in memory. A group's members are made on demand, at no cost."""
-        return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
+        """Cost in the cache: 3 + definitions in memory, and files. A group's members are made on demand, at no cost."""
+        definitions = 0 if isinstance(self.definitions, Members) else len(self.definitions)
+        return 3 + definitions + sum(map(len, self.content.files.values())) // FILE_CHARS
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""

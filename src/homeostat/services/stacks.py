@@ -43,7 +43,7 @@ from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, cancellation, locks, revisions, stacks, views
 from homeostat.store.stacks.action_begin import NewStack
-from homeostat.store.stacks.contents import Content, StoredContent
+from homeostat.store.stacks.contents import Content
 from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import (
     Compiled,
@@ -262,11 +262,10 @@ class StackService:
             return self._begin_again(stack_id, also, first)
         if kind == "group":
             return self._list_members(stack_id, request, patch=patch, by=by, also=also, first=first)
-        row, checked, before = self._proposed(stack_id, request, patch=patch)
-        repeats = checked.address == before.address and row.revision == before.number
+        row, checked = self._proposed(stack_id, request, patch=patch)
         return self._revisions.add_revision(
             row,
-            checked.copied(row.revision) if repeats else checked.revision(self._db),
+            checked.revision(self._db),
             _changes(request, patch=patch),
             self.entrusted(row.root_id, row.project, by),
             timeout_s=self.quotas.timeout_s,
@@ -340,10 +339,8 @@ class StackService:
             before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))
         return new_policies(row, before, content)
 
-    def _proposed(
-        self, stack_id: str, request: StackRequest, *, patch: bool
-    ) -> tuple[StackRow, Checked, StoredContent]:
-        """Return the current stack, the checked desired state that an update would store, and the one before."""
+    def _proposed(self, stack_id: str, request: StackRequest, *, patch: bool) -> tuple[StackRow, Checked]:
+        """Return the current stack, and the checked desired state that an update would store."""
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             described = views.described_revision(tx, stack_id)
@@ -363,10 +360,8 @@ class StackService:
         parameters = checked.compiled.parameters
         # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may change.
         if described == row.revision and any(parameter.schema.immutable for parameter in parameters.values()):
-            with self._db.read() as tx:
-                content = revisions.content_of(tx, stack_id, described)
-            check_immutable(compile_desired(content, identity, strict=False).parameters, parameters)
-        return row, checked, before
+            check_immutable(compile_desired(before.decoded(), identity, strict=False).parameters, parameters)
+        return row, checked
 
     def preview_new(self, project: str, name: str, request: StackRequest) -> Preview:
         """Preview a creation. Raises like `create`."""
@@ -400,7 +395,7 @@ class StackService:
         """Preview an update. Raises like `update`."""
         with self._db.read() as tx:
             locks.check_unlocked(self._live(tx, stack_id))
-        row, checked, _ = self._proposed(stack_id, request, patch=patch)
+        row, checked = self._proposed(stack_id, request, patch=patch)
         after = checked.content
         with self._db.read() as tx:
             before = revisions.content_of(tx, row.id, views.described_revision(tx, row.id))

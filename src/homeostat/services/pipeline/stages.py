@@ -126,21 +126,20 @@ class Pipeline:
         address = address_of(merged) if strict and identity.stack_id != NOT_STORED else None
         known = self.graphs.of_content(identity, address) if address is not None else None
         if isinstance(known, Checked) and known.terms == expansion.terms:
-            return known
+            # Files that it read from an earlier revision may be purged by now.
+            return replace(known, content=replace(known.content, files=merged.files))
         needs = Requirements()
         compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
         definitions = check(compiled, merged, needs=needs, expansion=expansion)
         expansion.close()
         checked = Checked(
-            # Files read from an earlier revision may be purged before this content is stored again.
-            replace(merged, template=compiled.raw, files=dict(merged.files)),
+            replace(merged, template=compiled.raw),
             compiled=compiled,
             definitions=definitions,
             required_by=dependents(definitions),
             needs=needs,
             terms=expansion.terms,
             expanded=expansion.expanded,
-            address=address,
         )
         if address is not None:
             self.graphs.put(identity, address, checked)

@@ -55,13 +55,11 @@ class StoredContent:
     """A content as it is stored.
 
     Attributes:
-        number: The revision.
         kind: See `Content`.
         address: See `address`; of a content that cannot be read, the place where it is stored.
-        decoded: Returns the content, while the transaction lasts.
+        decoded: Returns the content.
     """
 
-    number: int
     kind: str
     address: str
     decoded: Callable[[], Content]

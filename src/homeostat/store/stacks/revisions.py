@@ -231,14 +231,16 @@ def stored(tx: Transaction, stack_id: str, number: int) -> StoredContent:
     columns = (table.template, table.parameters, table.environment)
     texts = [column.type.decrypted(getattr(row, column.name), tx.dialect) for column in columns]  # type: ignore[attr-defined]
 
+    named = files.load(tx, orjson.loads(row.files))
+
     def decoded() -> Content:
         template, parameters, environment = (text if isinstance(text, Lost) else orjson.loads(text) for text in texts)
-        return Content(row.kind, template, parameters, environment, files.load(tx, orjson.loads(row.files)))
+        return Content(row.kind, template, parameters, environment, named)
 
     readable = [text for text in texts if not isinstance(text, Lost)]
     lost = len(readable) < len(texts)
     address = f"{stack_id} {number}" if lost else contents.address(row.kind, *readable, row.files)
-    return StoredContent(number, row.kind, address, decoded)
+    return StoredContent(row.kind, address, decoded)
 
 
 @prepared
