@@ -2,11 +2,10 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 
-from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
-from homeostat.desired.graphs import compile_graph
+from homeostat.desired.graphs import ContentCache, compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
@@ -16,7 +15,7 @@ from homeostat.resources import groups
 from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, views
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, StoredContent
 from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
@@ -54,24 +53,15 @@ class Graph:
         return frozenset(int(name) // MEMBERS_PER_SHARD for name in members)
 
 
-class Graphs:
+class Graphs(ContentCache[Graph]):
     """Cache of graphs by stack and content. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._cache: Cache[tuple[Identity, str], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
-        self._addresses: Cache[tuple[str, int], str] = Cache(CACHE_MAX)
-
-    def of_content(self, identity: Identity, address: str) -> Graph | None:
-        """Return the graph of a content; None if it is not in memory."""
-        return self._cache.peek((identity, address))
-
-    def put(self, identity: Identity, address: str, graph: Graph) -> None:
-        """Keep the graph of a content that is about to be stored."""
-        self._cache.put((identity, address), graph)
+        super().__init__(CACHE_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the graph of the newest revision."""
-        return self._get(tx, stack, int(stack.revision))
+        return self.of_revision(tx, stack, int(stack.revision))
 
     def described(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the newest graph that is not empty: the user's last description, also during a deletion."""
@@ -80,21 +70,18 @@ class Graphs:
             return wanted
         # The newest revision of a stack in deletion is empty.
         number = views.described_revision(tx, stack.id)
-        return self._get(tx, stack, number) if number else wanted
+        return self.of_revision(tx, stack, number) if number else wanted
 
     def of_revision(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
         """Return the graph of an earlier revision. Raise LookupError when there is none."""
-        return self._get(tx, stack, number)
 
-    def _get(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
-        identity = Identity(stack.id, stack.name, stack.project)
-        read = cache(lambda: revisions.stored(tx, stack.id, number))
-        # Revisions never change.
-        address = self._addresses.get((stack.id, number), lambda: read().address)
-        return self._cache.get((identity, address), lambda: _graph(read().decoded(), identity))
+        def load() -> StoredContent:
+            return revisions.stored(tx, stack.id, number)
+
+        return self.get(stack.id, number, load, partial(_graph, Identity(stack.id, stack.name, stack.project)))
 
 
-def _graph(content: Content, identity: Identity) -> Graph:
+def _graph(identity: Identity, content: Content) -> Graph:
     if content.kind == "empty":
         return Graph(content)
     if content.kind == "group":

@@ -124,7 +124,7 @@ class Pipeline:
             Rejected: Names the place.
         """
         address = address_of(merged) if strict and identity.stack_id != NOT_STORED else None
-        known = self.graphs.of_content(identity, address) if address is not None else None
+        known = self.graphs.peek(identity.stack_id, address) if address is not None else None
         if isinstance(known, Checked) and known.terms == expansion.terms:
             # Files that it read from an earlier revision may be purged by now.
             return replace(known, content=replace(known.content, files=merged.files))
@@ -142,7 +142,7 @@ class Pipeline:
             expanded=expansion.expanded,
         )
         if address is not None:
-            self.graphs.put(identity, address, checked)
+            self.graphs.put(identity.stack_id, address, checked)
         return checked
 
     def _check_urls(self, needs: Requirements) -> None:
