@@ -3,12 +3,15 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from homeostat.desired import graphs as shards
 from homeostat.desired.compiling import compile_desired
 from homeostat.model.desired import Identity
 from homeostat.services import graphs
 from homeostat.services.pipeline import stages
+from homeostat.services.pipeline.request import StackRequest
+from homeostat.store import schema
 from homeostat.store.stacks import revisions, stacks
 from homeostat.store.stacks.contents import Content, address_of
 from tests.component.running import Service, double, template
@@ -52,6 +55,21 @@ def test_the_api_compiles_equal_content_once(compiled: list[str]) -> None:
     service.rest()
     assert service.row(stack_id, "b").properties["value"] == "other"
     assert compiled == [stages.__name__, shards.__name__] * 2
+
+
+def test_content_that_comes_back_brings_its_files_along() -> None:
+    service = Service()
+    files = {"a file": "text"}
+    stack_id = service.create(READS, files=files)
+    patch = StackRequest(environment={"parameter_defaults": {"x": "y"}})
+    service.stack_service.update(stack_id, patch, patch=True)
+    service.work()
+    service.update(stack_id, READS)
+    with service.db.write() as tx:
+        tx.execute(delete(schema.file))  # as a purge does, once no revision names them
+    service.update(stack_id, READS, files=files, environment=patch.environment)
+    with service.db.read() as tx:
+        assert revisions.content_of(tx, stack_id, 4).files == files
 
 
 def test_the_address_of_stored_content_is_that_of_the_content() -> None:

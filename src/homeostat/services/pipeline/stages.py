@@ -126,8 +126,7 @@ class Pipeline:
         address = address_of(merged) if strict and identity.stack_id != NOT_STORED else None
         known = self.graphs.peek(identity.stack_id, address) if address is not None else None
         if isinstance(known, Checked) and known.terms == expansion.terms:
-            # Files that it read from an earlier revision may be purged by now.
-            return replace(known, content=replace(known.content, files=merged.files))
+            return known
         needs = Requirements()
         compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
         definitions = check(compiled, merged, needs=needs, expansion=expansion)
