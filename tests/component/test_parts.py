@@ -22,7 +22,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action, Status
 from homeostat.planner import outcome
 from homeostat.store.shards import leases, shards
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, StoredContent
 from tests.component.running import PROJECT, Service, double, server, template, volume
 
 ME = Identity("s1", "web", PROJECT)
@@ -36,12 +36,17 @@ def group(count: int, skip: Sequence[str] = ()) -> Content:
     return group_content(GroupDefinition(MEMBER, "%index%", count, tuple(skip)))
 
 
+def stored(content: Content, number: int = 1) -> StoredContent:
+    """Return a content whose address is its number."""
+    return StoredContent(content.kind, str(number), lambda: content)
+
+
 def test_graphs_are_compiled_once() -> None:
     loaded = []
 
-    def load() -> Content:
+    def load() -> StoredContent:
         loaded.append(1)
-        return Content("template", template({"a": double()}))
+        return stored(Content("template", template({"a": double()})))
 
     kept = DesiredGraphs()
     first = kept.get(ME, 1, 0, load)
@@ -54,9 +59,9 @@ def test_the_least_recently_used_graphs_are_forgotten_when_there_are_too_many_de
     kept = DesiredGraphs(cache_max=10)
 
     def get(revision: int, members: int) -> None:
-        def load() -> Content:
+        def load() -> StoredContent:
             loaded.append(revision)
-            return group(members)
+            return stored(group(members), revision)
 
         kept.get(ME, revision, 0, load)
 

@@ -57,7 +57,6 @@ from homeostat.convergence.members.scaling import Scaling
 from homeostat.model.errors import Rejected, Terminal, Transient
 from homeostat.model.rates import Rate
 from homeostat.services.actions import StackActions
-from homeostat.services.graphs import Graphs
 from homeostat.services.snapshots import Snapshots
 from homeostat.services.stacks import StackService
 from homeostat.services.transfer import StackTransfer
@@ -180,7 +179,7 @@ def _service(db: Database, stack_service: StackService, clock: Clock, limits: Li
         StackTransfer(db, stack_service),
         Snapshots(db, stack_service),
         clock,
-        Graphs(),
+        stack_service.graphs,
         Signals(db, scaling.signal, rollouts.advance),
         MemberReports(db),
         rollouts,

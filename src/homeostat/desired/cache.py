@@ -24,6 +24,15 @@ class Cache(Generic[K, V]):
         self._values: LRUCache[K, V] = LRUCache(size_max, lambda value: min(size(value), size_max))
         self._lock = threading.Lock()
 
+    def peek(self, key: K) -> V | None:
+        """Return the value of a key; None if it is not in memory."""
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        with self._lock:
+            self._values[key] = value
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key; `make` is called only if the value is not in memory."""
         with self._lock:

@@ -1,11 +1,11 @@
-"""In-memory cache of desired graphs. Revisions never change, and most requests need the newest."""
+"""In-memory cache of desired graphs, by stack and content: most requests need the newest, which acceptance has left."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from homeostat.desired.cache import Cache
 from homeostat.desired.compiling import compile_desired
-from homeostat.desired.graphs import compile_graph
+from homeostat.desired.graphs import ContentCache, compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
@@ -15,11 +15,13 @@ from homeostat.resources import groups
 from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import revisions, views
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, StoredContent
 from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
-"""Cached definitions, one to three KiB each."""
+"""Size of all cached graphs, in definitions of one to three KiB each."""
+FILE_CHARS = 1_000
+"""Characters of files that count as one definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +41,9 @@ class Graph:
 
     @property
     def size(self) -> int:
-        """Cost in the cache: 1 + number of definitions in memory. A group's members are made on demand, at no cost."""
-        return 1 if isinstance(self.definitions, Members) else 1 + len(self.definitions)
+        """Cost in the cache: 3 + definitions in memory, and files. A group's members are made on demand, at no cost."""
+        definitions = 0 if isinstance(self.definitions, Members) else len(self.definitions)
+        return 3 + definitions + sum(map(len, self.content.files.values())) // FILE_CHARS
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""
@@ -50,15 +53,15 @@ class Graph:
         return frozenset(int(name) // MEMBERS_PER_SHARD for name in members)
 
 
-class Graphs:
-    """Cache of graphs by stack and revision. Safe to share between threads."""
+class Graphs(ContentCache[Graph]):
+    """Cache of graphs by stack and content. Safe to share between threads."""
 
     def __init__(self) -> None:
-        self._cache: Cache[tuple[str, int], Graph] = Cache(CACHE_MAX, lambda graph: graph.size)
+        super().__init__(CACHE_MAX, lambda graph: graph.size)
 
     def wanted(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the graph of the newest revision."""
-        return self._get(tx, stack, int(stack.revision))
+        return self.of_revision(tx, stack, int(stack.revision))
 
     def described(self, tx: Transaction, stack: StackRow) -> Graph:
         """Return the newest graph that is not empty: the user's last description, also during a deletion."""
@@ -67,31 +70,34 @@ class Graphs:
             return wanted
         # The newest revision of a stack in deletion is empty.
         number = views.described_revision(tx, stack.id)
-        return self._get(tx, stack, number) if number else wanted
+        return self.of_revision(tx, stack, number) if number else wanted
 
     def of_revision(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
         """Return the graph of an earlier revision. Raise LookupError when there is none."""
-        return self._get(tx, stack, number)
 
-    def _get(self, tx: Transaction, stack: StackRow, number: int) -> Graph:
-        def compiled() -> Graph:
-            return _graph(revisions.content_of(tx, stack.id, number), Identity(stack.id, stack.name, stack.project))
+        def load() -> StoredContent:
+            return revisions.stored(tx, stack.id, number)
 
-        return self._cache.get((stack.id, number), compiled)
+        return self.get(stack.id, number, load, partial(_graph, Identity(stack.id, stack.name, stack.project)))
 
 
-def _graph(content: Content, identity: Identity) -> Graph:
+def _graph(identity: Identity, content: Content) -> Graph:
     if content.kind == "empty":
         return Graph(content)
     if content.kind == "group":
         return Graph(content, definitions=Members(GroupDefinition.decoded(content.template)))
     compiled = None if content.kind == "chain" else compile_desired(content, identity)
     definitions = compile_graph(content, identity, 0) if compiled is None else graph_of(compiled, content)
+    return Graph(content, compiled, definitions, dependents(definitions))
+
+
+def dependents(definitions: Mapping[str, Definition]) -> dict[str, list[str]]:
+    """Return the dependents of each resource that has any."""
     required_by: dict[str, list[str]] = {}
     for name, definition in definitions.items():
         for required in definition.requires:
             required_by.setdefault(required, []).append(name)
-    return Graph(content, compiled, definitions, required_by)
+    return required_by
 
 
 class Members(Mapping[str, Definition]):

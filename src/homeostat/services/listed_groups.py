@@ -12,7 +12,7 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.model.group import GroupDefinition
 from homeostat.resources import groups
 from homeostat.resources.listed_members import Listed, plain, unredacted
-from homeostat.services.pipeline.checking import Checked
+from homeostat.services.pipeline.checked import Checked
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.database import Transaction

@@ -23,7 +23,8 @@ from homeostat.services import listed_groups
 from homeostat.services.adoption_looks import AdoptionLooker
 from homeostat.services.adoption_preview import AdoptedPreviewer, AdoptionPreview
 from homeostat.services.deletion_update import new_policies
-from homeostat.services.pipeline.checking import Checked
+from homeostat.services.graphs import Graphs
+from homeostat.services.pipeline.checked import Checked
 from homeostat.services.pipeline.merging import Merger
 from homeostat.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
@@ -96,7 +97,9 @@ class StackService:
         self.prerequisites = Prerequisites(None) if prerequisites is None else prerequisites
         self.outbound = outbound
         known_sinks = Sinks(outbound=outbound) if sinks is None else sinks
-        self._pipeline = Pipeline(Merger(shared, outbound.fetch), self.prerequisites, known_sinks, outbound.check_now)
+        self.graphs = Graphs()
+        merger = Merger(shared, outbound.fetch)
+        self._pipeline = Pipeline(merger, self.prerequisites, known_sinks, outbound.check_now, self.graphs)
         self._revisions = RevisionStore(db, entropy)
         self._db = db
         self.entropy = entropy
@@ -343,8 +346,12 @@ class StackService:
         with self._db.read() as tx:
             row = self._live(tx, stack_id)
             described = views.described_revision(tx, stack_id)
-            before = revisions.content_of(tx, stack_id, described)
-            base = before if request.revision is None else revisions.reusable_content(tx, stack_id, request.revision)
+            before = revisions.stored(tx, stack_id, described)
+            base = None
+            if request.revision is not None:
+                base = revisions.reusable_content(tx, stack_id, request.revision)
+            elif patch:
+                base = before.decoded()
         _check_changeable(row)
         if before.kind != "template":
             raise Rejected("NotSupported", UPDATE_THE_RESOURCE)
@@ -355,7 +362,7 @@ class StackService:
         parameters = checked.compiled.parameters
         # After a deletion, or a rollback to nothing, the newest revision is empty, and any value may change.
         if described == row.revision and any(parameter.schema.immutable for parameter in parameters.values()):
-            check_immutable(compile_desired(before, identity, strict=False).parameters, parameters)
+            check_immutable(compile_desired(before.decoded(), identity, strict=False).parameters, parameters)
         return row, checked
 
     def preview_new(self, project: str, name: str, request: StackRequest) -> Preview:

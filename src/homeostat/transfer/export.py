@@ -6,6 +6,7 @@ The document is not redacted: it contains the secrets of the stack.
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from homeostat.builtin.kinds.base import RECORD, SIGNALS
@@ -49,11 +50,12 @@ def document(tx: Transaction, stack: StackRow, graphs: DesiredGraphs, reading: R
             document are of different times.
     """
     revision = views.described_revision(tx, stack.id) or stack.revision
-    content = revisions.content_of(tx, stack.id, revision)
+    stored = revisions.stored(tx, stack.id, revision)
+    content = stored.decoded()
     identity = Identity(stack.id, stack.name, stack.project)
 
     def graph_of(number: int) -> Definitions:
-        return graphs.get(identity, revision, number, lambda: content)
+        return graphs.get(identity, revision, number, lambda: replace(stored, decoded=lambda: content))
 
     sections = environments.user_sections(content.environment)
     return {

@@ -171,7 +171,7 @@ def _graph_of(
     tx: Transaction, definitions: DesiredGraphs, facts: StackFacts, number: int, revision: int
 ) -> Mapping[str, Definition]:
     identity = Identity(facts.id, facts.name, facts.project)
-    return definitions.get(identity, revision, number, lambda: revisions.content_of(tx, facts.id, revision))
+    return definitions.get(identity, revision, number, lambda: revisions.stored(tx, facts.id, revision))
 
 
 def _earlier(tx: Transaction, definitions: DesiredGraphs, world: World) -> dict[int, Mapping[str, Definition]]:

@@ -6,7 +6,7 @@
                 (`fetching`)
     (compiling) -> Compiled: `desired.compiling`
     checking    -> Requirements (`requirements`): every resource of the tree (`expansion`), and its external needs
-    prerequisites, regions: look up these needs in the clouds -> Checked
+    prerequisites, regions: look up these needs in the clouds -> Checked (`checked`)
     storing     -> the revision's number
 
 Later stages may import the values of earlier stages.

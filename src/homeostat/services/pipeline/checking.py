@@ -27,14 +27,11 @@ from homeostat.resources.nested import POLICY, STACK, FromTemplate, TemplateReso
 from homeostat.resources.registry import is_known, kind_of, named_type, resource_type
 from homeostat.resources.rollout_policy import asked_urls, check_alarms, check_waited_for
 from homeostat.resources.schema import UNKNOWN, coerce
-from homeostat.resources.secrets import holds_secrets, makes_secrets
+from homeostat.resources.secrets import holds_secrets
 from homeostat.services.pipeline.clustering_specs import check_clustering
 from homeostat.services.pipeline.expansion import Expansion
 from homeostat.services.pipeline.requirements import Nested, Requirements, remote_of
-from homeostat.store.database import Database
-from homeostat.store.stacks import revisions
 from homeostat.store.stacks.contents import Content
-from homeostat.store.stacks.revisions import NewRevision
 from homeostat.templates import (
     Compiled,
     Function,
@@ -85,29 +82,6 @@ class ValidationScope:
         if kind is None or kind.open_schema or kind.open_attributes or kind.kind == STACK:
             return True
         return name in kind.attributes
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A desired state that has passed the checks.
-
-    Attributes:
-        content: Source of `compiled`, as it is stored.
-        needs: External requirements of the tree.
-    """
-
-    content: Content
-    compiled: Compiled
-    needs: Requirements
-
-    @property
-    def secret(self) -> bool:
-        """Whether the tree of stacks holds secrets."""
-        return self.needs.secret or makes_secrets(self.needs.types)
-
-    def revision(self, db: Database) -> NewRevision:
-        """Return the desired state as a revision of its stack."""
-        return revisions.encode(db, self.content, secret=self.secret, size=len(self.compiled.definitions))
 
 
 def check(

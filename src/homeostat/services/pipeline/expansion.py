@@ -40,6 +40,8 @@ class Expansion:
 
     Attributes:
         allowance: Limit of the output of template functions, for all these templates together.
+        expanded: Number of resources in these templates.
+        terms: All that the checks of a content depend on besides the content itself, and this release of the service.
     """
 
     def __init__(
@@ -53,9 +55,10 @@ class Expansion:
         self.limits = limits
         self.shows_disabled = shows_disabled
         self.internal_types = internal_types
+        self.terms = (limits, frozenset(internal_types), shows_disabled)
         self.allowance = Allowance()
         self.check_client = check_client
-        self._expanded = 0
+        self.expanded = 0
         self._known: dict[str, tuple[Compiled, Requirements]] = {}
 
     def once(self, key: str, expand: Callable[[], tuple[Compiled, Requirements]]) -> tuple[Compiled, Requirements]:
@@ -68,8 +71,8 @@ class Expansion:
 
     def expanding(self, compiled: Compiled) -> None:
         """Count the resources of a nested template. Raise Rejected if there are too many."""
-        self._expanded += len(compiled.definitions)
-        if self._expanded > self.limits.expanded_max:
+        self.expanded += len(compiled.definitions)
+        if self.expanded > self.limits.expanded_max:
             message = (
                 f"its nested templates that differ have more than {self.limits.expanded_max} resources together: "
                 "give equal ones the same properties, make several stacks of it, or raise --expanded-max of the service"

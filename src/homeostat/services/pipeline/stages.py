@@ -9,13 +9,15 @@ from homeostat.model.errors import Rejected, invalid
 from homeostat.notifications.sinks import Sinks
 from homeostat.resources.schema import UNKNOWN
 from homeostat.services.client_check import ClientCheck, always_connected
-from homeostat.services.pipeline.checking import Checked, check, check_storable, missing
+from homeostat.services.graphs import Graphs, dependents
+from homeostat.services.pipeline.checked import Checked
+from homeostat.services.pipeline.checking import check, check_storable, missing
 from homeostat.services.pipeline.expansion import Expansion, ExpansionLimits
 from homeostat.services.pipeline.merging import Merger
 from homeostat.services.pipeline.prerequisites import UNAVAILABLE, Prerequisites
 from homeostat.services.pipeline.request import CheckTypes, StackRequest
 from homeostat.services.pipeline.requirements import Remote, Requirements
-from homeostat.store.stacks.contents import Content
+from homeostat.store.stacks.contents import Content, address_of
 from homeostat.templates import parse_template
 from homeostat.templates.hidden_parameters import HiddenValues
 
@@ -30,11 +32,18 @@ class Pipeline:
         prerequisites: Lookups in the users' clouds.
         sinks: Checks event sinks.
         check_url: Raises ValueError for a URL that this service may not poll.
+        graphs: Keeps the graphs of checked contents.
     """
 
     def __init__(
-        self, merger: Merger, prerequisites: Prerequisites, sinks: Sinks, check_url: Callable[[str], None]
+        self,
+        merger: Merger,
+        prerequisites: Prerequisites,
+        sinks: Sinks,
+        check_url: Callable[[str], None],
+        graphs: Graphs,
     ) -> None:
+        self.graphs = graphs
         self._check_url = check_url
         self._merger = merger
         self._prerequisites = prerequisites
@@ -91,21 +100,49 @@ class Pipeline:
         check_storable([merged.parameters, merged.environment], "parameters")
         self._sinks.check(identity.project, merged.sinks)
         expansion = Expansion(limits, check_client, internal_types, shows_disabled=not strict)
-        needs = Requirements()
-        compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
-        check(compiled, merged, needs=needs, expansion=expansion)
-        expansion.close()
+        checked = self._checked(identity, merged, expansion, strict=strict)
+        needs = checked.needs
         if check_types is not None:
             check_types(needs.types)
         try:
-            with HiddenValues.of(compiled.parameters).refusals():
+            with HiddenValues.of(checked.compiled.parameters).refusals():
                 services = UNAVAILABLE not in ignored
                 self._prerequisites.check(identity.project, needs, strict=strict, check_services=services)
                 self._check_remotes(identity.project, needs, Expansion(limits, check_client), strict=strict)
                 self._check_urls(needs)
         except Rejected as error:
-            raise compiled.version.dialect.worded(error) from error
-        return Checked(replace(merged, template=compiled.raw), compiled, needs)
+            raise checked.compiled.version.dialect.worded(error) from error
+        return checked
+
+    def _checked(self, identity: Identity, merged: Content, expansion: Expansion, *, strict: bool) -> Checked:
+        """Compile a desired state and check its whole tree against the types; equal content only once while in memory.
+
+        All that lies outside the content (the cloud, URLs, sinks, the caller's types) is checked each time, by the
+        requirements.
+
+        Raises:
+            Rejected: Names the place.
+        """
+        address = address_of(merged) if strict and identity.stack_id != NOT_STORED else None
+        known = self.graphs.peek(identity.stack_id, address) if address is not None else None
+        if isinstance(known, Checked) and known.terms == expansion.terms:
+            return known
+        needs = Requirements()
+        compiled = compile_desired(merged, identity, strict=strict, allowance=expansion.allowance)
+        definitions = check(compiled, merged, needs=needs, expansion=expansion)
+        expansion.close()
+        checked = Checked(
+            replace(merged, template=compiled.raw),
+            compiled=compiled,
+            definitions=definitions,
+            required_by=dependents(definitions),
+            needs=needs,
+            terms=expansion.terms,
+            expanded=expansion.expanded,
+        )
+        if address is not None:
+            self.graphs.put(identity.stack_id, address, checked)
+        return checked
 
     def _check_urls(self, needs: Requirements) -> None:
         """Check URLs that the service will poll. Raise Rejected."""

@@ -10,7 +10,7 @@ from homeostat.identity.trusts import Accept
 from homeostat.model.errors import Rejected, Terminal
 from homeostat.model.status import Action
 from homeostat.model.world import KeepPolicy, Resource
-from homeostat.services.pipeline.checking import Checked
+from homeostat.services.pipeline.checked import Checked
 from homeostat.store.database import Database, Transaction
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.stacks import action_begin, deletion, locks, stacks

@@ -147,21 +147,28 @@ class EncryptedJson(Json):
         return keys_of(dialect).encrypt(self.encode(value), self.place)
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], Any]:
-        place, decode = self.place, self.decoder()
+        decode = self.decoder()
 
         def read(cell: str | None) -> Any:
             if cell is None:
                 return None
             if not cell.startswith(MARK):
                 return decode(cell)
-            try:
-                # The keys are looked up for each cell, since they may be set after the creation of this decoder.
-                return decode(keys_of(dialect).decrypt(cell, place))
-            except Unreadable as error:
-                # An exception would fail the whole query, including other rows, which can be read.
-                return Lost(error)
+            text = self.decrypted(cell, dialect)
+            return text if isinstance(text, Lost) else decode(text)
 
         return read
+
+    def decrypted(self, cell: str, dialect: Dialect) -> "str | Lost":
+        """Return the JSON text of a cell."""
+        if not cell.startswith(MARK):
+            return cell
+        try:
+            # The keys are looked up for each cell, since they may be set after the creation of a decoder.
+            return keys_of(dialect).decrypt(cell, self.place)
+        except Unreadable as error:
+            # An exception would fail the whole query, including other rows, which can be read.
+            return Lost(error)
 
 
 class EncryptedText(TypeDecorator[str]):

@@ -3,7 +3,8 @@
 A template with its files may be megabytes long, and on SQLite an open transaction blocks all other writers.
 """
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.store import schema
 from homeostat.store.schema import Cell, cell_of
 from homeostat.store.stacks import files
+from homeostat.templates.alike import text_of
 from homeostat.templates.environments import SINKS
 
 
@@ -46,6 +48,39 @@ class Content:
 
 
 EMPTY = Content()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """A content as it is stored.
+
+    Attributes:
+        kind: See `Content`.
+        address: See `address`; of a content that cannot be read, the place where it is stored.
+        decoded: Returns the content.
+    """
+
+    kind: str
+    address: str
+    decoded: Callable[[], Content]
+
+
+def address(kind: str, *texts: str | bytes) -> str:
+    """Return a digest of a content, equal only for equal contents.
+
+    Args:
+        texts: Template, parameters, environment and hashes of the files, as JSON.
+    """
+    # No JSON text has a NUL.
+    parts = (part.encode() if isinstance(part, str) else part for part in (kind, *texts))
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def address_of(content: Content) -> str | None:
+    """Return the address that a content will have when it is stored; None if it is not plain data."""
+    hashes = files.hashes_of(content.files)
+    texts = [text_of(tree) for tree in (content.template, content.parameters, content.environment, hashes)]
+    return None if None in texts else address(content.kind, *(text or b"" for text in texts))
 
 
 def sinks_of(environment: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

@@ -92,12 +92,19 @@ def _cache_of(tx: Transaction) -> _Cache:
     return cache
 
 
+def hashes_of(files: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the hashes of texts by name."""
+    if isinstance(files, StoredFiles):
+        return files.hashes
+    return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+
+
 def encode(dialect: Dialect, files: Mapping[str, str]) -> tuple[Mapping[str, str], Rows]:
     """Return the hashes of texts by name, and the rows to store."""
     # Files read from a revision exist, and stay: only files that no revision names are purged.
     if isinstance(files, StoredFiles):
         return files.hashes, []
-    hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+    hashes = hashes_of(files)
     contents = {hashes[name]: text for name, text in files.items()}
     column = schema.file.c.content
     return hashes, [{"hash": hash, "content": cell_of(dialect, column, text)} for hash, text in contents.items()]

@@ -4,19 +4,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import orjson
 from sqlalchemy import Executable, Integer, Select, Text, insert, select, type_coerce
 
 from homeostat.model.errors import Rejected
 from homeostat.model.group import GroupDefinition
 from homeostat.store import requesters, schema
 from homeostat.store.database import Database, Transaction
+from homeostat.store.encryption.encrypted_cells import Lost
 from homeostat.store.schema import Cell
 from homeostat.store.schema.rows import StackRow
 from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import contents, files
-from homeostat.store.stacks.contents import EMPTY, Content, EncodedContent
+from homeostat.store.stacks.contents import EMPTY, Content, EncodedContent, StoredContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +219,38 @@ def content_of(tx: Transaction, stack_id: str, number: int) -> Content:
     Raises:
         LookupError: There is no such revision.
     """
-    row = _of_number(tx, stack_id, number).first()
+    return stored(tx, stack_id, number).decoded()
+
+
+def stored(tx: Transaction, stack_id: str, number: int) -> StoredContent:
+    """Return the content of one revision, not decoded yet. Raises like `content_of`."""
+    row = _texts(tx, stack_id, number).first()
     if row is None:
         raise LookupError(f"stack {stack_id} has no revision {number}")
-    texts = files.load(tx, row.files)
-    return Content(row.kind, row.template, row.parameters, row.environment, texts)
+    table = schema.revision.c
+    columns = (table.template, table.parameters, table.environment)
+    texts = [column.type.decrypted(getattr(row, column.name), tx.dialect) for column in columns]  # type: ignore[attr-defined]
+
+    named = files.load(tx, orjson.loads(row.files))
+
+    def decoded() -> Content:
+        template, parameters, environment = (text if isinstance(text, Lost) else orjson.loads(text) for text in texts)
+        return Content(row.kind, template, parameters, environment, named)
+
+    readable = [text for text in texts if not isinstance(text, Lost)]
+    lost = len(readable) < len(texts)
+    address = f"{stack_id} {number}" if lost else contents.address(row.kind, *readable, row.files)
+    return StoredContent(row.kind, address, decoded)
 
 
 @prepared
-def _of_number(stack_id: str, number: int) -> Select[Any]:
-    return select(schema.revision).where(schema.revision.c.stack_id == stack_id, schema.revision.c.number == number)
+def _texts(stack_id: str, number: int) -> Select[Any]:
+    """Select the cells as they are stored."""
+    table = schema.revision
+    cells = (
+        type_coerce(table.c[name], Text).label(name) for name in ("template", "parameters", "environment", "files")
+    )
+    return select(table.c.kind, *cells).where(table.c.stack_id == stack_id, table.c.number == number)
 
 
 def group_of(tx: Transaction, stack_id: str, number: int) -> GroupDefinition | None:
