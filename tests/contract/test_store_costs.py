@@ -23,7 +23,7 @@ TINY = {
     },
 }
 LIMITS = Limits()
-STATEMENTS = {"sqlite": (5, 14), "postgresql": (5, 16), "mysql": (6, 19)}
+STATEMENTS = {"sqlite": (5, 15), "postgresql": (5, 17), "mysql": (6, 20)}
 """Dialect -> the most statements of the acceptance, and those from the list of due shards to the end of the pass."""
 
 
