@@ -134,8 +134,8 @@ def renew(
         Superseded: The shard has a newer owner.
     """
     arguments = (lease.stack_id, lease.number, lease.epoch, now + lease_s, settles_at)
-    some = {"stores": stores, "settles": settles_at is not None}
-    wakes = _returned(_renew(tx, *arguments, **some, returns=tx.dialect.update_returning))
+    settles, returns = settles_at is not None, tx.dialect.update_returning
+    wakes = _returned(_renew(tx, *arguments, stores=stores, settles=settles, returns=returns))
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return wakes
@@ -242,8 +242,9 @@ def release(
     if reached is None:
         return _release(tx, *arguments).rowcount > 0
     how_far = (reached.revision, reached.nodes, reached.unfinished, reached.defined, int(reached.priority))
-    some = {"is_moving": reached.unfinished > 0, "looks": reached.look_at is not None}
-    return _release_at_revision(tx, *arguments, *how_far, reached.look_at, **some).rowcount > 0
+    moving, looks = reached.unfinished > 0, reached.look_at is not None
+    released = _release_at_revision(tx, *arguments, *how_far, reached.look_at, is_moving=moving, looks=looks)
+    return released.rowcount > 0
 
 
 @prepared
