@@ -12,7 +12,7 @@ from homeostat.model.status import Action
 from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Database, Transaction
-from homeostat.store.shards import leases, shards
+from homeostat.store.shards import leases, look_schedule, shards
 from homeostat.store.shards.leases import Lease
 from homeostat.store.stacks import action_begin, action_end, revisions, stacks
 from homeostat.store.stacks.action_begin import NewStack
@@ -87,6 +87,13 @@ def come_to_rest(tx: Transaction, stack_id: str, number: int, revision: int, at:
     mine = (table.c.stack_id == stack_id, table.c.number == number)
     tx.execute(update(table).where(*mine).values(settled_revision=revision, failures=0))
     return action_end.settle(tx, stack_id, revision, at)
+
+
+def schedule_look(tx: Transaction, stack_id: str, number: int, at: float | None) -> None:
+    """What the end of a pass does to have its shard looked at."""
+    table, observe_at = schema.shard, look_schedule.looked_at_by(at, never=at is None)
+    mine = (table.c.stack_id == stack_id, table.c.number == number)
+    tx.execute(update(table).where(*mine).values(observe_at=observe_at))
 
 
 def resource(key: str, stack_id: str, name: str = "a", shard: int = 0, **more: Any) -> Resource:

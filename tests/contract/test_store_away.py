@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from sqlalchemy import update
-from tests.contract.store_cases import NOW, add_stack, at_once, resource, shard_row, stack_row
+from tests.contract.store_cases import NOW, add_stack, at_once, locked, resource, shard_row, stack_row
 from tests.contract.test_store_series import awake, group, rolling
 
 from homeostat.convergence.facts.absences import absences
@@ -146,7 +146,7 @@ def limited(db: Database) -> str:
 
 def settle(db: Database, stack_id: str, batch: rolling_update.Batch | None) -> float | None:
     with db.write() as tx:
-        return rolling_update.settle(tx, stack_id, 2, NOW, batch)
+        return rolling_update.settle(tx, locked(tx, stack_id), 2, NOW, batch)
 
 
 def prepared(db: Database, stack_id: str, lost: int = 0, number: int = 0) -> rolling_update.Batch | None:

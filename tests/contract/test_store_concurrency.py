@@ -16,6 +16,7 @@ from tests.contract.store_cases import (
     locked,
     resource,
     revise,
+    schedule_look,
     shard_row,
     stack_row,
 )
@@ -95,7 +96,7 @@ def test_two_observers_never_take_the_same_shard(database: Database) -> None:
 
     with database.write() as tx:
         for number in range(60):
-            look_schedule.schedule_look(tx, stack_id, number, NOW - number)
+            schedule_look(tx, stack_id, number, NOW - number)
     first, second = at_once([take_all, take_all])
     assert sorted(first + second) == list(range(60))
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import event, text
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, stack_row
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, schedule_look, stack_row
 from tests.waiting import until
 
 from homeostat.clock import AgreedClock, Entropy
@@ -23,7 +23,7 @@ from homeostat.convergence.limits import Limits
 from homeostat.convergence.worker import Worker
 from homeostat.store.database import Database
 from homeostat.store.operation import periodic
-from homeostat.store.shards import fair_queue, leases, look_schedule, shards
+from homeostat.store.shards import fair_queue, leases, shards
 from homeostat.store.sql import notices
 
 WAKE = """
@@ -111,7 +111,7 @@ def test_a_look_that_becomes_due_later_is_waited_for_until_then(database: Databa
     with database.read() as tx:
         assert periodic.due_in(tx, NOW, 20.0)[periodic.LOOKS] == 20.0
     with database.write() as tx:
-        look_schedule.schedule_look(tx, stack_id, 0, NOW + 30)
+        schedule_look(tx, stack_id, 0, NOW + 30)
     with database.read() as tx:
         waits = [periodic.due_in(tx, now, 20.0)[periodic.LOOKS] for now in (NOW, NOW + 20, NOW + 40)]
     assert waits == [20.0, 10.0, 0.0]

@@ -41,11 +41,11 @@ def rest(db: Database, stack_id: str, numbers: Collection[int], at: float = NOW)
     table, step_at = schema.shard, None
     for number in numbers:
         with db.write() as tx:
-            stacks.for_update(tx, stack_id)
+            row = locked(tx, stack_id)
             mine = (table.c.stack_id == stack_id, table.c.number == number)
             tx.execute(update(table).where(*mine).values(settled_revision=revision, wake_at=None))
             batch = rolling_update.next_batch(tx, stacks.facts(stack_row(db, stack_id)))
-            step_at = rolling_update.settle(tx, stack_id, revision, at, batch)
+            step_at = rolling_update.settle(tx, row, revision, at, batch)
     return step_at
 
 
@@ -103,7 +103,7 @@ def test_a_newer_revision_ends_the_pause(database: Database) -> None:
         action_begin.revise(tx, locked(tx, stack_id), Action.DELETE, revisions.empty(database), NOW, TIMEOUT_S)
     assert stack_row(database, stack_id).step_at is None
     with database.write() as tx:
-        assert rolling_update.settle(tx, stack_id, 2, NOW + 60, None) is None, (
+        assert rolling_update.settle(tx, locked(tx, stack_id), 2, NOW + 60, None) is None, (
             "the old revision decides nothing any more"
         )
     assert stack_row(database, stack_id).revision == 3

@@ -6,7 +6,7 @@ import time
 import pytest
 from sqlalchemy import update
 from tests import upcoming
-from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, shard_row
+from tests.contract.store_cases import LEASE_S, NOW, add_stack, claim, revise, schedule_look, shard_row
 from tests.databases import on_a_server
 
 from homeostat.model.errors import Superseded
@@ -282,7 +282,7 @@ def test_a_shard_is_taken_for_observation_when_it_is_due_and_held_for_a_while(da
     """The worker that took it may die: then another one looks."""
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.schedule_look(tx, stack_id, 0, NOW)
+        schedule_look(tx, stack_id, 0, NOW)
         assert upcoming.next_observation(tx) == NOW
         assert look_schedule.take_for_observation(tx, NOW - 1, 10, 60.0) == {}
         assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {(stack_id, 0): 60.0}
@@ -295,9 +295,9 @@ def test_an_observer_sets_the_time_of_the_next_look(database: Database, again_at
     stack_id = add_stack(database, shard_count=2)
     with database.write() as tx:
         for number in (0, 1):
-            look_schedule.schedule_look(tx, stack_id, number, NOW)
+            schedule_look(tx, stack_id, number, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
-        look_schedule.schedule_look(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
+        schedule_look(tx, stack_id, 1, NOW + 1)  # asked for meanwhile
         look_schedule.reschedule(tx, taken, NOW, again_at)
     assert [shard_row(database, stack_id, number).observe_at for number in (0, 1)] == [again_at, NOW + 1]
 
@@ -306,7 +306,7 @@ def test_an_observer_sets_the_time_of_the_next_look(database: Database, again_at
 def test_a_look_that_was_requested_of_a_late_observer_is_made(database: Database, again_at: float | None) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.schedule_look(tx, stack_id, 0, NOW)
+        schedule_look(tx, stack_id, 0, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         later = NOW + TAKEN_S + 1
         look_schedule.request_look(tx, [stack_id], later)
@@ -317,7 +317,7 @@ def test_a_look_that_was_requested_of_a_late_observer_is_made(database: Database
 def test_who_comes_back_late_changes_no_look(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.schedule_look(tx, stack_id, 0, NOW)
+        schedule_look(tx, stack_id, 0, NOW)
         taken = look_schedule.take_for_observation(tx, NOW, 10, 60.0)
         assert look_schedule.take_for_observation(tx, NOW + TAKEN_S, 10, 60.0) == taken
         look_schedule.reschedule(tx, taken, NOW, NOW + 60)
@@ -328,15 +328,15 @@ def test_the_longest_due_are_observed_first(database: Database) -> None:
     stack_id = add_stack(database, shard_count=3)
     with database.write() as tx:
         for number, at in enumerate((NOW - 1, NOW - 9, NOW - 5)):
-            look_schedule.schedule_look(tx, stack_id, number, at)
+            schedule_look(tx, stack_id, number, at)
         assert sorted(look_schedule.take_for_observation(tx, NOW, 2, 60.0)) == [(stack_id, 1), (stack_id, 2)]
 
 
 def test_what_has_nothing_to_look_at_is_not_observed(database: Database) -> None:
     stack_id = add_stack(database)
     with database.write() as tx:
-        look_schedule.schedule_look(tx, stack_id, 0, NOW)
-        look_schedule.schedule_look(tx, stack_id, 0, None)
+        schedule_look(tx, stack_id, 0, NOW)
+        schedule_look(tx, stack_id, 0, None)
         assert look_schedule.take_for_observation(tx, NOW, 10, 60.0) == {}
 
 

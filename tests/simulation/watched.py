@@ -99,7 +99,8 @@ class WatchedDatabase(Database):
         try:
             with self._transaction.begin():
                 self.raw.execute("BEGIN")
-                yield self._own()
+                with self._own().gathering() as tx:
+                    yield tx
         finally:
             self._writing = False
         if self.on_commit is not None:

@@ -53,13 +53,14 @@ class ShardOwnership:
             with self._db.write() as tx:
                 self.fence(tx)
 
-    def fence(self, tx: Transaction, *, stores: bool = True) -> int:
+    def fence(self, tx: Transaction, *, stores: bool = True, settles_at: int | None = None) -> int:
         """Check the epoch in the database, and renew the lease.
 
         Args:
             tx: A transaction of this pass. It holds the shard's row from now on.
             stores: Whether the transaction stores anything. A pass that stored something has made progress, so crashes
                 of earlier owners do not count any more (`shards.CRASHES_MAX`).
+            settles_at: Revision at which the shard is at rest; None to keep the stored one.
 
         Returns:
             The shard's count of wake-ups.
@@ -69,7 +70,8 @@ class ShardOwnership:
         """
         # Read before the query, so that this worker believes in its lease for no longer than the database.
         queried_at = self._clock.monotonic()
-        wakes = leases.renew(tx, self.lease, tx.now(), self._lease_s, stores=stores)
+        # The recent time suffices: a lease that ends too soon or too late costs time, and the epoch decides.
+        wakes = leases.renew(tx, self.lease, tx.recent_now(), self._lease_s, stores=stores, settles_at=settles_at)
         self._valid_until = queried_at + self._lease_s
         self._on_progress()
         return wakes

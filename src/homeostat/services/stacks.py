@@ -199,8 +199,7 @@ class StackService:
             Rejected: StackExists; RequestLimitExceeded.
         """
         check_room(tx, prepared.new.project, self.quotas.stacks_max if by is None or not by.is_admin else None)
-        now, timeout_s = tx.now(), self.quotas.timeout_s
-        action_begin.add(tx, prepared.new, prepared.revision, now, timeout_s)
+        action_begin.add(tx, prepared.new, prepared.revision, tx.recent_now(), self.quotas.timeout_s)
 
     def entrusted(self, root_id: str, project: str, by: Caller | None) -> AbstractContextManager[Accept]:
         """Return a context that holds the caller's trust in the service for a root stack.

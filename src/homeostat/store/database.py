@@ -4,16 +4,16 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from sqlalchemy import Connection, Select, make_url
+from sqlalchemy import Connection, Select, Table, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from homeostat.model.errors import Outage
 from homeostat.store.encryption.encrypted_cells import NO_KEYS, Keyring, keys_of, use_keys
-from homeostat.store.sql import migration, notices, timeline
+from homeostat.store.sql import bulk, migration, notices, timeline
 from homeostat.store.sql.backends import backend_of
 from homeostat.store.sql.migration import Phase, SchemaStatus
 from homeostat.store.sql.notices import Notices
@@ -36,6 +36,9 @@ class Transaction(Connection):
     def __init__(self, database: "Database") -> None:
         super().__init__(database.engine)
         self.database = database
+        self._gathers = False
+        self._late: list[bulk.Values] = []
+        self._late_into: tuple[Table, tuple[str, ...]] | None = None
 
     def __enter__(self) -> Self:
         # Only for mypy: SQLAlchemy declares a plain `Connection`.
@@ -49,6 +52,38 @@ class Transaction(Connection):
     def now(self) -> float:
         """Return the time that all workers agree on, see `Database.now_of`."""
         return self.database.now_of(self)
+
+    def recent_now(self) -> float:
+        """Return the same time, usually without a query, see `Database.recent_now`."""
+        return self.database.recent_now(self)
+
+    @contextlib.contextmanager
+    def gathering(self) -> Iterator[Self]:
+        """Insert the late rows of the block at its end."""
+        self._gathers = True
+        try:
+            yield self
+            self.insert_now()
+        finally:
+            self._gathers, self._late = False, []
+
+    def insert_late(self, table: Table, columns: tuple[str, ...], rows: Sequence[bulk.Values]) -> None:
+        """Insert rows at the end of the block (see `gathering`), with all others of this kind in a single statement.
+
+        Outside of such a block, where each statement may be a transaction of its own, the rows are inserted at once.
+        """
+        if self._late_into != (table, columns):
+            self.insert_now()
+            self._late_into = (table, columns)
+        self._late += rows
+        if not self._gathers:
+            self.insert_now()
+
+    def insert_now(self) -> None:
+        """Insert the late rows, if any."""
+        if self._late and self._late_into is not None:
+            rows, self._late = self._late, []
+            bulk.insert(self, *self._late_into, rows)
 
     def advisory_lock(self, name: str) -> None:
         """Exclude other transactions with a lock of this name until this transaction ends.
@@ -185,7 +220,7 @@ class Database:
         # The turn comes first: a thread that waits in the queue holds no connection of the pool.
         with _as_transient(), self.backend.turn(), Transaction(self) as tx:
             try:
-                with tx.begin():
+                with tx.begin(), tx.gathering():
                     yield tx
             finally:
                 # The flag is stored with the pooled connection and outlives this transaction, so it is taken after a

@@ -11,7 +11,7 @@ from homeostat.model.plan import Event
 from homeostat.store import requesters, schema
 from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import EventRow
-from homeostat.store.sql import bulk, typed
+from homeostat.store.sql import typed
 
 FIELDS = tuple(field.name for field in fields(Event))
 """The fields of an event; each has a column of the same name."""
@@ -33,10 +33,10 @@ def append_all(tx: Transaction, happened: Iterable[tuple[str, Event]], now: floa
         _mark(tx)
     requester = requesters.current()
     if requester is requesters.NOBODY:
-        bulk.insert(tx, schema.event, COLUMNS, rows)
+        tx.insert_late(schema.event, COLUMNS, rows)
         return
     more = (requester.name, requester.request_id)
-    bulk.insert(tx, schema.event, REQUESTED, [(*row, *more) for row in rows])
+    tx.insert_late(schema.event, REQUESTED, [(*row, *more) for row in rows])
 
 
 def append_one(tx: Transaction, stack_id: str, event: Event, now: float) -> int:
@@ -45,6 +45,7 @@ def append_one(tx: Transaction, stack_id: str, event: Event, now: float) -> int:
     more = (requester.name, requester.request_id)
     values = dict(zip(REQUESTED, (stack_id, *attrgetter(*FIELDS)(_shortened(event)), now, *more), strict=True))
     _mark(tx)
+    tx.insert_now()
     (seq,) = tx.execute(insert(schema.event).values(values)).inserted_primary_key or (0,)
     return int(seq)
 
@@ -87,6 +88,7 @@ def page(
         order_by: The column to sort by; ties are broken by `seq`.
         only: Column (`name`, `type`, `action`, `status`) -> allowed values.
     """
+    tx.insert_now()
     table = schema.event
     chosen = select(table).where(table.c.stack_id.in_(stack_ids))
     if name is not None:
@@ -113,6 +115,7 @@ def get(tx: Transaction, stack_id: str, seq: int) -> EventRow | None:
 
 def newest(tx: Transaction, stack_ids: Sequence[str]) -> int:
     """Return `seq` of the newest event of these stacks, 0 if they have none."""
+    tx.insert_now()
     table = schema.event
     return int(tx.execute(select(func.max(table.c.seq)).where(table.c.stack_id.in_(stack_ids))).scalar_one() or 0)
 

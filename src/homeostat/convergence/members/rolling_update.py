@@ -120,13 +120,14 @@ def asked_of(group: GroupDefinition) -> Reports | None:
 
 def settle(
     tx: Transaction,
-    stack_id: str,
+    stack: StackRow,
     number: int,
     now: float,
     batch: Batch | None,
     taken: Cell | None = None,
     *,
     heals: bool = False,
+    alone: bool = False,
 ) -> float | None:
     """Finish the action of a stack that came to rest at revision `number`, or begin the next batch of its series.
 
@@ -134,20 +135,23 @@ def settle(
 
     Args:
         tx: Transaction of the pass that brought its shard to rest.
-        stack_id: The stack.
+        stack: The stack's row, locked: of two shards that come to rest in the same instant the second sees the first at
+            rest.
         number: Revision at which the shard is at rest.
         now: The time.
         batch: The next batch, if any.
         taken: Description of a stack after its snapshot; None before it was read.
         heals: Whether something was left alone that has to be healed after the action.
+        alone: Whether the shard is known to be the only one, at rest, and without a failure.
 
     Returns:
         When the shard has to be visited again: at the end of the pause before the next batch; at the deadline if the
         batch waits for unavailable members; `now` if the batch has to be prepared again, or the description of a
         snapshot has still to be read. None if nothing is left to do.
     """
-    # Locks the stack's row: of two shards that come to rest in the same instant the second sees the first at rest.
-    row, unrest = action_end.lock_settled_beside(tx, stack_id, number, NO_SHARD if batch is None else batch.number)
+    if batch is None and alone and action_end.is_in_progress(stack, number):
+        return _finish(tx, stack, now, taken, heals=heals)
+    row, unrest = action_end.settled_beside(tx, stack, number, NO_SHARD if batch is None else batch.number)
     if row is None:
         return None
     if batch is None:

@@ -20,7 +20,8 @@ from homeostat.planner.priority import urgency
 from homeostat.resources.registry import is_outside
 from homeostat.store.database import Transaction
 from homeostat.store.schema import Cell
-from homeostat.store.shards import health, leases, look_schedule, orphans, shards
+from homeostat.store.schema.rows import StackRow
+from homeostat.store.shards import health, leases, orphans, shards
 from homeostat.store.shards.shard_state import EncodedWrites
 from homeostat.store.sql import lock_order
 from homeostat.store.stacks import action_begin, action_end, stack_state, stacks, status_at_rest
@@ -60,24 +61,26 @@ def release(current: Pass) -> None:
     ending = _prepare(current)
     stack, lease, now = current.world.stack, current.ownership.lease, ending.now
     with current.db.write() as tx:
-        _lock(current, tx, ending)
+        row = _lock(current, tx, ending)
         failed_more = ending.failures - current.failures_before
         # A pass without changes must not count as progress (`shards.CRASHES_MAX`), nor look to the parent of a nested
         # stack like a change.
         same = ending.encoded.writes.empty and not failed_more and not (ending.ends or ending.corrects)
-        write(current, tx, ending.encoded, changes=not same)
+        write(current, tx, ending.encoded, changes=not same, settles_at=_settles_at(current))
         # Counted before the stack's end or status is decided, which reads the counts of all shards.
         if failed_more:
             shards.count_failures(tx, stack.id, lease.number, failed_more)
-        wake_at = _end_action(current, tx, ending)
+        # Rollouts change the stack's row.
+        if row is not None and ending.encoded.writes.rollouts:
+            row = stacks.for_update(tx, stack.id)
+        wake_at = _end_action(current, tx, ending, row)
         if current.frontier.at_rest or failed_more:
             _notify_parent(current, tx, now)
         times = (_wake_at(current, now), wake_at)
         wake_at = min((at for at in times if at is not None), default=None)
-        look_schedule.schedule_look(tx, stack.id, lease.number, _observe_at(current, now))
         if current.world.health is not None and current.world.health.paused:
             health.pause(tx, (stack.id, lease.number), now, now)
-        leases.release(tx, lease, lease.wakes, wake_at, _progress(current))
+        leases.release(tx, lease, lease.wakes, wake_at, _progress(current, now))
 
 
 def hand_over(current: Pass) -> None:
@@ -109,9 +112,9 @@ def _prepare(current: Pass) -> _Ending:
     return _Ending(now, encoded, failure_events, batch, snapshot, failures, marked, corrects, ends)
 
 
-def _lock(current: Pass, tx: Transaction, ending: _Ending) -> None:
-    """Lock the rows that the transaction needs besides the shard's, in the common order."""
-    stack = current.world.stack
+def _lock(current: Pass, tx: Transaction, ending: _Ending) -> StackRow | None:
+    """Lock the rows that the transaction needs besides the shard's, in the common order; return the stack's."""
+    stack, locked = current.world.stack, None
     if ending.corrects or current.heals_more or ending.ends:
         # The stack's row is locked before the shard's (invariant 5). The lock also serialises two shards that come to
         # rest in the same instant, so that the later one knows to be the last.
@@ -122,14 +125,16 @@ def _lock(current: Pass, tx: Transaction, ending: _Ending) -> None:
         # If this is the last shard to come to rest, the end of unlocking changes every stack of the tree and wakes
         # all their shards: lock all of them here, in the common order, before this pass's own shard.
         lock_order.take_tree(tx, stacks.tree_of(stack.id))
+    return locked
 
 
-def _end_action(current: Pass, tx: Transaction, ending: _Ending) -> float | None:
+def _end_action(current: Pass, tx: Transaction, ending: _Ending, row: StackRow | None) -> float | None:
     """FAIL the stack, or complete it with its last shard; return when to reconsider its status at rest."""
-    if current.failure:
-        _fail(current, tx, ending.now)
-    elif current.frontier.at_rest:
-        _settle(current, tx, ending)
+    if row is not None and ending.ends:
+        if current.failure:
+            _fail(current, tx, row, ending.now)
+        else:
+            _settle(current, tx, row, ending)
     if not ending.corrects:
         return None
     stack, number, at_rest = current.world.stack, current.ownership.lease.number, current.frontier.at_rest
@@ -144,11 +149,9 @@ def _end_action(current: Pass, tx: Transaction, ending: _Ending) -> float | None
     )
 
 
-def _fail(current: Pass, tx: Transaction, now: float) -> None:
+def _fail(current: Pass, tx: Transaction, before: StackRow, now: float) -> None:
     """FAIL the stack, unless there is a newer revision; roll it back if the user wants so."""
-    stack = current.world.stack
-    before = action_end.fail(tx, stack.id, stack.revision, current.failure, now)
-    if before is None:
+    if not action_end.fail_locked(tx, before, current.world.stack.revision, current.failure, now):
         return
     # A check, a snapshot and the like repeat a revision that was complete: there is nothing to go back to.
     if before.complete_revision == before.revision:
@@ -157,28 +160,33 @@ def _fail(current: Pass, tx: Transaction, now: float) -> None:
         action_begin.roll_back(tx, before, now, current.limits.stack_timeout_s)
 
 
-def _settle(current: Pass, tx: Transaction, ending: _Ending) -> None:
-    """Record that the shard is at rest; the last shard of the stack ends its action, or begins the next batch."""
-    stack, number = current.world.stack, current.ownership.lease.number
+def _settles_at(current: Pass) -> int | None:
+    """Return the revision at which the shard comes to rest; None if it does not, or is at rest already."""
+    stack = current.world.stack
     # While a stack is frozen, its rows are not compared with a revision that was never complete: the shard has not come
     # to rest at that revision.
     passed_over = stack.frozen and stack.status != Status.IN_PROGRESS and stack.complete_revision != stack.revision
-    if current.world.settled_revision < stack.revision and not passed_over:
-        shards.settle(tx, stack.id, number, stack.revision)
-    if stack.status != Status.IN_PROGRESS:
-        return
+    settles = not current.failure and current.frontier.at_rest and not passed_over
+    return stack.revision if settles and current.world.settled_revision < stack.revision else None
+
+
+def _settle(current: Pass, tx: Transaction, row: StackRow, ending: _Ending) -> None:
+    """End the action of a stack if its last shard is at rest, or begin the next batch."""
+    stack = current.world.stack
     # The wake-up may stem from the loss of a member: the next pass sees the loss, and takes the next batch.
     if ending.batch is not None and ending.batch.unrest is not None and current.ownership.woken:
         stack.step_at = ending.now
     else:
         stack.step_at = rolling_update.settle(
             tx,
-            stack.id,
+            row,
             stack.revision,
             ending.now,
             ending.batch,
             ending.snapshot,
             heals=current.world.health is not None,
+            # Whatever else counts failures of the shard, or adds shards, wakes it.
+            alone=row.shards == 1 and not ending.failures and not current.ownership.woken,
         )
 
 
@@ -217,11 +225,10 @@ def _notify_parent(current: Pass, tx: Transaction, now: float) -> None:
         stack_state.wake_parent(tx, row, now)
 
 
-def _progress(current: Pass) -> leases.PassProgress:
+def _progress(current: Pass, now: float) -> leases.PassProgress:
     frontier, world = current.frontier, current.world
-    return leases.PassProgress(
-        world.stack.revision, frontier.size, frontier.unfinished, len(world.definitions), urgency(world)
-    )
+    size, look_at = len(world.definitions), _observe_at(current, now)
+    return leases.PassProgress(world.stack.revision, frontier.size, frontier.unfinished, size, urgency(world), look_at)
 
 
 def _wake_at(current: Pass, now: float) -> float | None:

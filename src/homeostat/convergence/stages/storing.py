@@ -81,12 +81,15 @@ def encode(current: Pass, now: float) -> EncodedWrites:
     return shard_state.prepare(current.db, stack.id, writes, now, secret=stack.secret)
 
 
-def write(current: Pass, tx: Transaction, encoded: EncodedWrites, *, changes: bool = True) -> None:
+def write(
+    current: Pass, tx: Transaction, encoded: EncodedWrites, *, changes: bool = True, settles_at: int | None = None
+) -> None:
     """Write the encoded changes, within a transaction.
 
     Args:
         tx: The transaction. If more is healed than before, it holds the stack's row.
         changes: Whether the transaction stores anything, see `ShardOwnership.fence`.
+        settles_at: See `ShardOwnership.fence`.
 
     Raises:
         Superseded: A newer owner has the shard, other shards heal more meanwhile, or the stack has been abandoned.
@@ -94,7 +97,7 @@ def write(current: Pass, tx: Transaction, encoded: EncodedWrites, *, changes: bo
     stack, parts, rolling = current.world.stack, encoded.writes.parts, encoded.writes.rollouts
     locked = rollouts.lock_stacks(tx, stack.id) if rolling else ()
     # First, so that a stale owner finds out in time, and the shard is locked before its rows.
-    current.ownership.wakes = current.ownership.fence(tx, stores=changes)
+    current.ownership.wakes = current.ownership.fence(tx, stores=changes, settles_at=settles_at)
     _check_nested(current, tx, encoded)
     _count_healing(current, tx)
     shard_state.store(tx, encoded)

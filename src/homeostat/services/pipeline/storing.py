@@ -67,7 +67,7 @@ class RevisionStore:
         # The trust is created first: the identity service may answer slowly. If the block raises, the trust is deleted.
         with trust as accept, self._db.write() as tx:
             check_room(tx, new.project, stacks_max)
-            action_begin.add(tx, new, revision, tx.now(), timeout_s)
+            action_begin.add(tx, new, revision, tx.recent_now(), timeout_s)
             try:
                 adoption.add(tx, new.project, adopted)
             except Terminal as error:

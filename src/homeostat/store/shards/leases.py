@@ -31,7 +31,7 @@ from homeostat.model.errors import Superseded
 from homeostat.model.plan import Priority
 from homeostat.store import schema
 from homeostat.store.database import Transaction
-from homeostat.store.shards import shards
+from homeostat.store.shards import look_schedule, shards
 from homeostat.store.shards.shards import CRASHES_MAX
 from homeostat.store.sql import notices
 from homeostat.store.sql.prepared import prepared
@@ -118,11 +118,14 @@ def _own(stack_id: str, number: int, now: float, owner: str, until: float, crash
     return owned.values(epoch=table.c.epoch + 1, owner=owner, lease_until=until, crashes=table.c.crashes + crash)
 
 
-def renew(tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: bool = True) -> int:
+def renew(
+    tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: bool = True, settles_at: int | None = None
+) -> int:
     """Check the epoch and extend the lease; the first statement of each transaction of a pass.
 
     Args:
         stores: The transaction stores something, so the pass makes progress (see `CRASHES_MAX`).
+        settles_at: Revision at which the shard is at rest; None to keep the stored one.
 
     Returns:
         The count of wake-ups.
@@ -130,20 +133,33 @@ def renew(tx: Transaction, lease: Lease, now: float, lease_s: float, *, stores: 
     Raises:
         Superseded: The shard has a newer owner.
     """
-    arguments = (lease.stack_id, lease.number, lease.epoch, now + lease_s)
-    wakes = _returned(_renew(tx, *arguments, stores=stores, returns=tx.dialect.update_returning))
+    arguments = (lease.stack_id, lease.number, lease.epoch, now + lease_s, settles_at)
+    settles, returns = settles_at is not None, tx.dialect.update_returning
+    wakes = _returned(_renew(tx, *arguments, stores=stores, settles=settles, returns=returns))
     if wakes is None:
         raise Superseded(f"shard {lease.stack_id}/{lease.number} has a newer owner than epoch {lease.epoch}")
     return wakes
 
 
 @prepared
-def _renew(stack_id: str, number: int, epoch: int, until: float, *, stores: bool, returns: bool) -> UpdateBase:
+def _renew(
+    stack_id: str,
+    number: int,
+    epoch: int,
+    until: float,
+    revision: int | None,
+    *,
+    stores: bool,
+    settles: bool,
+    returns: bool,
+) -> UpdateBase:
     # The end of the lease is not checked: a slow owner remains the owner as long as no other worker has claimed the
     # shard. An UPDATE, not a SELECT: it locks the row, so no worker can claim the shard before the commit.
     owned = update(schema.shard).where(*_owned(stack_id, number, epoch))
-    marked = {"stored": schema.shard.c.epoch} if stores else {}
-    return _returning(owned.values(lease_until=until, **marked), schema.shard.c.wakes, returns=returns)
+    changed: dict[str, Any] = {"stored": schema.shard.c.epoch} if stores else {}
+    if settles:
+        changed["settled_revision"] = revision
+    return _returning(owned.values(lease_until=until, **changed), schema.shard.c.wakes, returns=returns)
 
 
 def renew_all(tx: Transaction, leases: Collection[Lease], now: float, lease_s: float) -> None:
@@ -203,6 +219,7 @@ class PassProgress:
         unfinished: The number of nodes that are not at rest.
         defined: The number of nodes that the revision defines.
         priority: The priority of the next pass, unless something happens before.
+        look_at: The time of the next look at the latest; None for never.
     """
 
     revision: int
@@ -210,6 +227,7 @@ class PassProgress:
     unfinished: int
     defined: int
     priority: Priority = Priority.USER
+    look_at: float | None = None
 
 
 def release(
@@ -224,7 +242,9 @@ def release(
     if reached is None:
         return _release(tx, *arguments).rowcount > 0
     how_far = (reached.revision, reached.nodes, reached.unfinished, reached.defined, int(reached.priority))
-    return _release_at_revision(tx, *arguments, *how_far, is_moving=reached.unfinished > 0).rowcount > 0
+    moving, looks = reached.unfinished > 0, reached.look_at is not None
+    released = _release_at_revision(tx, *arguments, *how_far, reached.look_at, is_moving=moving, looks=looks)
+    return released.rowcount > 0
 
 
 @prepared
@@ -244,10 +264,12 @@ def _release_at_revision(
     unfinished: int,
     defined: int,
     priority: int,
+    look_at: float | None,
     *,
     is_moving: bool,
+    looks: bool,
 ) -> UpdateBase:
-    """Build the release that also stores the progress of the pass.
+    """Build the release that also stores the progress of the pass, and the time of the next look.
 
     `planned` and `done` stay as they are if there is a newer revision, to which this progress does not apply.
 
@@ -269,6 +291,7 @@ def _release_at_revision(
         "planned": case((same, planned), else_=table.c.planned),
         "done": case((same, planned - unfinished), else_=table.c.done),
         "priority": case((table.c.wakes == wakes, priority), else_=table.c.priority),
+        "observe_at": look_schedule.looked_at_by(look_at, never=not looks),
     }
     return _released(stack_id, number, epoch, wakes, wake_at, values)
 

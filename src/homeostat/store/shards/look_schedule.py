@@ -181,18 +181,12 @@ def last_complete_look(
     return row[0] or None, row[1] or ""
 
 
-def schedule_look(tx: Transaction, stack_id: str, number: int, at: float | None) -> None:
-    """Request a look at time `at`, or earlier if requested already.
+def looked_at_by(at: Any, *, never: bool) -> ColumnElement[float]:
+    """Return the time of a shard's next look: `at`, or earlier if requested already.
 
-    None means that the shard has nothing to observe; a look that a pass waits for still takes place.
+    Args:
+        never: The shard has nothing to observe; a look that a pass waits for still takes place.
     """
-    _schedule_look(tx, stack_id, number, at, never=at is None)
-
-
-@prepared
-def _schedule_look(stack_id: str, number: int, at: float | None, *, never: bool) -> UpdateBase:
     table = schema.shard
     waits = table.c.look_from > func.coalesce(table.c.looked_at, 0.0)
-    known = waits if never else table.c.observe_at < at
-    sooner = case((known, table.c.observe_at), else_=at)
-    return update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(observe_at=sooner)
+    return case((waits if never else table.c.observe_at < at, table.c.observe_at), else_=at)

@@ -14,6 +14,7 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    insert,
     literal,
     or_,
     select,
@@ -42,12 +43,27 @@ Passes are retried at growing intervals, and at once for a new revision.
 """
 
 
+def add(tx: Transaction, stack_id: str, project: str, count: int, at: float, *, nested: bool) -> None:
+    """Create the shards 0 … count-1 of a new stack, with a pass requested at time `at`."""
+    notices.mark_due(tx)
+    one = {"stack_id": stack_id, "project": project, "priority": USER, "wake_at": at, "wakes": 1}
+    # No health policy of its own applies to a stack without resources, but that of the group around it may.
+    _insert(tx, _new(tx.insert), {**one, "of": stack_id}, count) if nested else _insert(tx, _unchecked(), one, count)
+
+
 def ensure(tx: Transaction, stack_id: str, project: str, count: int) -> None:
     """Create the missing shards among 0 … count-1 of a stack."""
-    new = _new(tx.insert)
-    one = {"stack_id": stack_id, "project": project, "priority": USER, "of": stack_id}
+    _insert(tx, _new(tx.insert), {"stack_id": stack_id, "project": project, "priority": USER, "of": stack_id}, count)
+
+
+def _insert(tx: Transaction, new: UpdateBase, one: Mapping[str, Any], count: int) -> None:
     for start in range(0, count, INSERTED_MAX):
         tx.execute(new, [{**one, "number": number} for number in range(start, min(start + INSERTED_MAX, count))])
+
+
+@cache
+def _unchecked() -> UpdateBase:
+    return insert(schema.shard)
 
 
 @cache
@@ -284,14 +300,3 @@ def get(tx: Transaction, stack_id: str, number: int) -> ShardRow | None:
 def _get(stack_id: str, number: int) -> Select[Any]:
     table = schema.shard
     return select(table).where(table.c.stack_id == stack_id, table.c.number == number)
-
-
-def settle(tx: Transaction, stack_id: str, number: int, revision: int) -> None:
-    """Record that the shard is at rest at this revision."""
-    _settle(tx, stack_id, number, revision)
-
-
-@prepared
-def _settle(stack_id: str, number: int, revision: int) -> UpdateBase:
-    table = schema.shard
-    return update(table).where(table.c.stack_id == stack_id, table.c.number == number).values(settled_revision=revision)

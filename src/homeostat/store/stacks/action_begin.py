@@ -98,8 +98,7 @@ def add(tx: Transaction, new: NewStack, revision: NewRevision, now: float, timeo
     except IntegrityError as error:
         raise Rejected("StackExists", f"The Stack ({new.name}) already exists.") from error
     revisions.store_revision(tx, new.id, 1, new.action, revision, now)
-    shards.ensure(tx, new.id, new.project, revision.shards)
-    shards.wake(tx, new.id, now, shards.USER)
+    shards.add(tx, new.id, new.project, revision.shards, now, nested=new.parent_id is not None)
     if new.parent_id is None and revision.sinks:
         event_sinks.set_sinks(tx, new.id, revision.sinks)
     events.append(tx, new.id, [stack_state.stack_event(new.id, new.name, new.action, Status.IN_PROGRESS)], now)
@@ -189,7 +188,8 @@ def _wake_changed(
     priority: int = shards.USER,
 ) -> None:
     """Create missing shards, and wake the shards that a new revision changes; for `touched` see `revise`."""
-    shards.ensure(tx, stack.id, stack.project, revision.shards)
+    if revision.shards > stack.shards:
+        shards.ensure(tx, stack.id, stack.project, revision.shards)
     if touched is None:
         shards.wake(tx, stack.id, now, priority, restart_at=number)
     else:

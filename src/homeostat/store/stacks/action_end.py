@@ -30,16 +30,21 @@ def lock_settled(tx: Transaction, stack_id: str, number: int) -> StackRow | None
     The lock makes the shards of a stack take turns here. Without it, two shards that come to rest at the same instant
     would each see an unfinished sibling, and the stack would stay IN_PROGRESS.
     """
-    return lock_settled_beside(tx, stack_id, number, NO_SHARD)[0]
-
-
-def lock_settled_beside(tx: Transaction, stack_id: str, number: int, shard: int) -> tuple[StackRow | None, Unrest]:
-    """Return the same, and the number of unsettled members of a group outside one of its shards."""
     row = stacks.for_update(tx, stack_id)
-    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
+    return None if row is None else settled_beside(tx, row, number, NO_SHARD)[0]
+
+
+def settled_beside(tx: Transaction, row: StackRow, number: int, shard: int) -> tuple[StackRow | None, Unrest]:
+    """Return the same for a locked stack, and the number of unsettled members of a group outside one of its shards."""
+    if not is_in_progress(row, number):
         return None, Unrest(0, 0)
     progress = _progress(tx, row, number, shard)
     return None if progress.unfinished else row, Unrest(progress.own, progress.inside)
+
+
+def is_in_progress(row: StackRow, number: int) -> bool:
+    """Return whether `number` is the newest revision of a stack, and in progress."""
+    return row.revision == number and row.status == Status.IN_PROGRESS
 
 
 def is_settled(tx: Transaction, stack: StackRow, number: int) -> bool:
@@ -104,12 +109,17 @@ def fail(tx: Transaction, stack_id: str, number: int, reason: str, now: float) -
     failure of the older revision does not concern the newer.
     """
     row = stacks.for_update(tx, stack_id)
-    if row is None or row.revision != number or row.status != Status.IN_PROGRESS:
-        return None
+    return row if row is not None and fail_locked(tx, row, number, reason, now) else None
+
+
+def fail_locked(tx: Transaction, row: StackRow, number: int, reason: str, now: float) -> bool:
+    """Fail a locked stack if `number` is its newest revision and in progress; return whether it is."""
+    if not is_in_progress(row, number):
+        return False
     _finish(tx, row, Status.FAILED, reason, now)
-    shards.wake(tx, stack_id, now, shards.USER)
+    shards.wake(tx, row.id, now, shards.USER)
     snapshots.interrupt(tx, row, reason)
-    return row
+    return True
 
 
 def finish(tx: Transaction, row: StackRow, now: float, *, wakes_parent: bool = True) -> None:
