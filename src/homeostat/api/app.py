@@ -1,7 +1,6 @@
 """The application: its routes, their middleware, and the handlers that turn exceptions into responses."""
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from homeostat.api import dashboard, errors
 from homeostat.api.access.auth import Access
@@ -31,7 +30,7 @@ from homeostat.api.http.healthcheck import METHODS, Health
 from homeostat.api.http.heavy_requests import PLACES, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.http.route_table import RouteTable
+from homeostat.api.route_table import RouteTable
 from homeostat.api.http.versions import versions_answer
 from homeostat.api.middleware import (
     METRICS,
@@ -112,6 +111,10 @@ class _Application(FastAPI):
     Its OpenAPI document has no 422: invalid parameters get a 400, like all invalid requests.
     """
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Servers announce their start and stop, if told to: nothing here waits for that.
+        await (super().__call__ if scope["type"] == "http" else self.router)(scope, receive, send)
+
     def build_middleware_stack(self) -> ASGIApp:
         self.state.table = RouteTable(self._all_routes(), self.exception_handlers)
         app: ASGIApp = self.state.table
@@ -119,9 +122,8 @@ class _Application(FastAPI):
             app = middleware.cls(app, *middleware.args, **middleware.kwargs)
         return app
 
-    def _all_routes(self) -> Iterator[Route]:
-        for part in (*INCLUDED, self.router):
-            yield from (route for route in part.routes if isinstance(route, Route))
+    def _all_routes(self) -> list[Route]:
+        return [route for part in (*INCLUDED, self.router) for route in part.routes if isinstance(route, Route)]
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()

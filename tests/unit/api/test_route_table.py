@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from homeostat.api.http import route_table
-from homeostat.api.http.route_table import RouteTable
+from homeostat.api import route_table
+from homeostat.api.route_table import RouteTable
 
 ROUTER = APIRouter()
 EVENTS: list[str] = []
