@@ -4,6 +4,7 @@ From the outside in:
 
 - `server`, `app`: the process, and the application with its routes
 - `middleware`, `errors`: what happens around every route; responses to failed requests
+- `route_table`: from the path to the handler of a route, and to its arguments
 - `hidden_addresses`: redaction for readers; `answer_limit`: the size limit of answers
 - `dashboard`: the files of the dashboard
 - `cloudformation`: the CloudFormation API

@@ -1,7 +1,6 @@
 """The application: its routes, their middleware, and the handlers that turn exceptions into responses."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Match, Route
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from homeostat.api import dashboard, errors
 from homeostat.api.access.auth import Access
@@ -30,6 +30,7 @@ from homeostat.api.http.healthcheck import METHODS, Health
 from homeostat.api.http.heavy_requests import PLACES, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
+from homeostat.api.route_table import RouteTable
 from homeostat.api.http.versions import versions_answer
 from homeostat.api.middleware import (
     METRICS,
@@ -70,6 +71,16 @@ DESCRIPTION = """The OpenStack Orchestration API, version 1.
 Every error is answered with a fault (see its schema): `error.type` names the kind of error, `error.message` the place
 and the remedy. The service accepts creations, updates and deletions at once; `stack_status` shows their progress."""
 
+INCLUDED = (
+    signed_urls.EARLY,
+    *ROUTERS,
+    *CLUSTERING,
+    WEBHOOKS,
+    signed_urls.ROUTER,
+    cloudformation.ROUTER,
+    dashboard.ROUTER,
+)
+"""In matching order."""
 COMPRESSED_BYTES_MIN = 4096
 """Size from which on an answer is compressed, if the client accepts compression."""
 
@@ -94,7 +105,24 @@ class Limits:
 
 
 class _Application(FastAPI):
-    """An application whose OpenAPI document has no 422: invalid parameters get a 400, like all invalid requests."""
+    """An application that dispatches by its `RouteTable`.
+
+    Its OpenAPI document has no 422: invalid parameters get a 400, like all invalid requests.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Servers announce their start and stop, if told to: nothing here waits for that.
+        await (super().__call__ if scope["type"] == "http" else self.router)(scope, receive, send)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        self.state.table = RouteTable(self._all_routes(), self.exception_handlers)
+        app: ASGIApp = self.state.table
+        for middleware in reversed(self.user_middleware):
+            app = middleware.cls(app, *middleware.args, **middleware.kwargs)
+        return app
+
+    def _all_routes(self) -> list[Route]:
+        return [route for part in (*INCLUDED, self.router) for route in part.routes if isinstance(route, Route)]
 
     def openapi(self) -> dict[str, Any]:
         document = super().openapi()
@@ -152,12 +180,8 @@ def create_app(
     app.state.service = service
     app.state.addresses = addresses
     app.state.admission = Authenticator(db, clock, access, ec2)
-    app.include_router(signed_urls.EARLY)
-    for router in (*ROUTERS, *CLUSTERING, WEBHOOKS):
+    for router in INCLUDED:
         app.include_router(router)
-    app.include_router(signed_urls.ROUTER)
-    app.include_router(cloudformation.ROUTER)
-    app.include_router(dashboard.ROUTER)
     _add_service_routes(app)
     add_versions(app)
     _add_health(app, Health(db, drain_file))
@@ -293,22 +317,9 @@ def _parameter_error(error: Any) -> str:
 
 def _other_method(request: Request) -> Response:
     """Answer OPTIONS with the methods of the path, and any other unknown method with a 405."""
-    routes = [
-        *request.app.routes,
-        *(route for router in (*ROUTERS, *CLUSTERING, WEBHOOKS, signed_urls.ROUTER) for route in router.routes),
-    ]
-    allowed = ", ".join(sorted(_methods(routes, request)))
+    table: RouteTable = request.app.state.table
+    allowed = ", ".join(sorted(table.methods(request.scope["path"])))
     if request.method == "OPTIONS":
         return nothing(204, {"Allow": allowed})
     message = f"The method {request.method} is not allowed here; allowed are: {allowed}"
     return faults.fault(405, "HTTPMethodNotAllowed", message, {"Allow": allowed})
-
-
-def _methods(routes: Sequence[BaseRoute], request: Request) -> set[str]:
-    """Return the methods that the routes of this path support."""
-    return {
-        method
-        for route in routes
-        if isinstance(route, Route) and route.matches(request.scope)[0] is not Match.NONE
-        for method in route.methods or ()
-    }

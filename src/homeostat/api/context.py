@@ -193,7 +193,7 @@ class RequestContext:
 @lru_cache(maxsize=1024)
 def _stack_url(base: str, project: str, name: str, stack_id: str) -> str:
     """Build the URL of a stack; cached, since a list of resources repeats it in each entry."""
-    return "/".join([base, *map(quoted, (project, "stacks", name, stack_id))])
+    return f"{base}/{quoted(project)}/stacks/{quoted(name)}/{stack_id}"
 
 
 async def _requested(

@@ -25,6 +25,7 @@ def host_named(authority: str) -> str | None:
     return None if match is None else (match[1] or match[2]).lower()
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Return whether a name or address is a loopback address."""
     if host.lower() == LOCAL:

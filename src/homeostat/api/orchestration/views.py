@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, overload
 
 from homeostat.api.context import RequestContext
+from homeostat.api.http.inputs import quoted
 from homeostat.api.orchestration.models.events import Event, EventItem
 from homeostat.api.orchestration.models.resources import Unhealthy
 from homeostat.api.orchestration.models.stacks import Link, Lock, StackDetail, StackIdentity, StackSummary
@@ -132,15 +133,18 @@ def event_item(context: RequestContext, event: EventRow, stack: StackRow, root: 
     Args:
         root: The top stack, if events of several stacks are listed.
     """
+    identity = event_id(stack.id, event.seq)
+    stack_url = context.stack_url(stack)
+    resource_url = f"{stack_url}/resources/{quoted(event.name)}"
     links = [
-        link("self", f"{_of_resource(context, stack, event.name)}/events/{event_id(stack.id, event.seq)}"),
-        link("resource", _of_resource(context, stack, event.name)),
-        link("stack", context.stack_url(stack)),
+        link("self", f"{resource_url}/events/{identity}"),
+        link("resource", resource_url),
+        link("stack", stack_url),
     ]
     if root is not None:
         links.append(link("root_stack", context.stack_url(root)))
     return {
-        "id": event_id(stack.id, event.seq),
+        "id": identity,
         "event_time": at(event.at),
         "resource_name": event.name,
         "logical_resource_id": event.name,
@@ -159,10 +163,6 @@ def event_detail(context: RequestContext, event: EventRow, stack: StackRow, prop
         "resource_type": event.type,
         "resource_properties": public_properties(properties),
     }
-
-
-def _of_resource(context: RequestContext, stack: StackRow, name: str) -> str:
-    return context.url(stack.project, "stacks", stack.name, stack.id, "resources", name)
 
 
 def shown_mark(mark: UnhealthyMark) -> Unhealthy:

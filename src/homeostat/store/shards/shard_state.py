@@ -1,6 +1,6 @@
 """The rows of a shard: loaded at once when a pass begins, and recorded in a transaction after each batch."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from operator import attrgetter
@@ -159,6 +159,38 @@ def load_rows(tx: Transaction, stack_id: str, number: int) -> Rows:
 def load_where(tx: Transaction, *where: ColumnElement[bool]) -> Rows:
     """Load the rows that meet all conditions, by shard and in the order of their creation."""
     return _rows(tx.execute(_chosen(*where)))
+
+
+def load_stack(
+    tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
+) -> Rows:
+    """Load rows of a stack, of these names and shards alone, by shard and in the order of their creation."""
+    if names is None:
+        return _rows(_of_stack(tx, stack_id) if shards is None else _of_shards(tx, stack_id, list(shards)))
+    if shards is None:
+        return _rows(_named(tx, stack_id, list(names)))
+    return _rows(_named_in(tx, stack_id, list(names), list(shards)))
+
+
+@prepared
+def _of_stack(stack_id: str) -> Select[Any]:
+    return _chosen(_resource.c.stack_id == stack_id)
+
+
+@prepared
+def _of_shards(stack_id: str, shards: Collection[int]) -> Select[Any]:
+    return _chosen(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards))
+
+
+@prepared
+def _named(stack_id: str, names: Collection[str]) -> Select[Any]:
+    return _chosen(_resource.c.stack_id == stack_id, _resource.c.name.in_(names))
+
+
+@prepared
+def _named_in(stack_id: str, names: Collection[str], shards: Collection[int]) -> Select[Any]:
+    in_shards = _resource.c.shard.in_(shards)
+    return _chosen(_resource.c.stack_id == stack_id, _resource.c.name.in_(names), in_shards)
 
 
 @prepared

@@ -23,7 +23,7 @@ from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.shards.shard_state import Rows, load_where
+from homeostat.store.shards.shard_state import Rows, load_stack
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
@@ -32,6 +32,8 @@ NAMES_MAX = 500
 
 _stack = schema.stack
 _resource = schema.resource
+_properties = schema.resource_properties_observed
+_OBSERVED = (_properties.c.id, _properties.c.prop_name, _properties.c.prop_value, _properties.c.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,35 +158,58 @@ def resources(
     Args:
         names: At least the rows of these names; all rows if there are more than `NAMES_MAX` names.
     """
-    where: list[ColumnElement[bool]] = [_resource.c.stack_id == stack_id]
-    if names is not None and len(names) <= NAMES_MAX:
-        where.append(_resource.c.name.in_(names))
-    if shards is not None:
-        where.append(_resource.c.shard.in_(shards))
-    return load_where(tx, *where)
+    return load_stack(tx, stack_id, names if names is not None and len(names) <= NAMES_MAX else None, shards)
 
 
 def are_few(tx: Transaction, stack_id: str, most: int) -> bool:
     """Return whether a stack has at most `most` rows; the count stops there."""
-    first = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(most + 1).subquery()
-    return int(tx.execute(select(func.count()).select_from(first)).scalar_one()) <= most
+    return int(_count(tx, stack_id, most + 1).scalar_one()) <= most
+
+
+@prepared
+def _count(stack_id: str, limit: int) -> Select[Any]:
+    """Count the rows of a stack up to a limit."""
+    first = select(_resource.c.key).where(_resource.c.stack_id == stack_id).limit(limit).subquery()
+    return select(func.count()).select_from(first)
 
 
 def stored_bytes(
     tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> dict[str, int]:
     """Return the stored length of the properties and the metadata of a stack's rows, by resource name."""
-    columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
-    stored = sum((func.coalesce(func.length(column), 0) for column in columns), literal(0))
-    chosen = select(_resource.c.name, stored).where(_resource.c.stack_id == stack_id)
-    if names is not None:
-        chosen = chosen.where(_resource.c.name.in_(names))
-    if shards is not None:
-        chosen = chosen.where(_resource.c.shard.in_(shards))
     lengths: dict[str, int] = {}
-    for name, length in tx.execute(chosen):
+    if names is None:
+        stored = _lengths(tx, stack_id)
+    else:
+        stored = (
+            _lengths_of(tx, stack_id, list(names))
+            if shards is None
+            else _lengths_in(tx, stack_id, list(names), list(shards))
+        )
+    for name, length in stored:
         lengths[name] = lengths.get(name, 0) + int(length)
     return lengths
+
+
+def _measured(stack_id: str) -> Select[Any]:
+    columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
+    stored = sum((func.coalesce(func.length(column), 0) for column in columns), literal(0))
+    return select(_resource.c.name, stored).where(_resource.c.stack_id == stack_id)
+
+
+@prepared
+def _lengths(stack_id: str) -> Select[Any]:
+    return _measured(stack_id)
+
+
+@prepared
+def _lengths_of(stack_id: str, names: Collection[str]) -> Select[Any]:
+    return _measured(stack_id).where(_resource.c.name.in_(names))
+
+
+@prepared
+def _lengths_in(stack_id: str, names: Collection[str], shards: Collection[int]) -> Select[Any]:
+    return _measured(stack_id).where(_resource.c.name.in_(names), _resource.c.shard.in_(shards))
 
 
 def other_names(tx: Transaction, stack_id: str, known: Container[str]) -> list[str]:
@@ -219,23 +244,34 @@ def observed_properties(
     Returns:
         Key of a row -> property -> its observed value, and since when.
     """
-    table = schema.resource_properties_observed
-    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since).where(
-        table.c.stack_id == stack_id if keys is None or len(keys) > NAMES_MAX else table.c.id.in_(keys)
-    )
     observed: dict[str, dict[str, tuple[Any, float]]] = {}
-    for key, name, value, since in tx.execute(chosen):
+    whole = keys is None or len(keys) > NAMES_MAX
+    for key, name, value, since in _observed_in(tx, stack_id) if whole else _observed_of(tx, list(keys or ())):
         observed.setdefault(key, {})[name] = (value, since)
     return observed
 
 
+@prepared
+def _observed_in(stack_id: str) -> Select[Any]:
+    return select(*_OBSERVED).where(_properties.c.stack_id == stack_id)
+
+
+@prepared
+def _observed_of(keys: Collection[str]) -> Select[Any]:
+    return select(*_OBSERVED).where(_properties.c.id.in_(keys))
+
+
 def shard_observations(tx: Transaction, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
     """Return when each shard was last observed as a whole (0.0: never), and the reason if the latest attempt failed."""
+    rows = _shard_looks(tx, stack_id, list(numbers))
+    return {number: (observed_at or 0.0, blind) for number, observed_at, blind in rows}
+
+
+@prepared
+def _shard_looks(stack_id: str, numbers: Collection[int]) -> Select[Any]:
     table = schema.shard
-    chosen = select(table.c.number, table.c.looked_at, table.c.blind).where(
-        table.c.stack_id == stack_id, table.c.number.in_(numbers)
-    )
-    return {number: (observed_at or 0.0, blind) for number, observed_at, blind in tx.execute(chosen)}
+    chosen = select(table.c.number, table.c.looked_at, table.c.blind)
+    return chosen.where(table.c.stack_id == stack_id, table.c.number.in_(numbers))
 
 
 def described_revision(tx: Transaction, stack_id: str) -> int:
