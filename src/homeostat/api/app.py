@@ -30,7 +30,6 @@ from homeostat.api.http.healthcheck import METHODS, Health
 from homeostat.api.http.heavy_requests import PLACES, HeavyRequests
 from homeostat.api.http.rate_limits import TokenBuckets
 from homeostat.api.http.responses import Json, nothing
-from homeostat.api.route_table import RouteTable
 from homeostat.api.http.versions import versions_answer
 from homeostat.api.middleware import (
     METRICS,
@@ -46,6 +45,7 @@ from homeostat.api.middleware import (
     Versions,
 )
 from homeostat.api.orchestration.routers import ROUTERS
+from homeostat.api.route_table import RouteTable
 from homeostat.builtin.member_reports import MemberReports
 from homeostat.builtin.signals import Signals
 from homeostat.clock import Clock

@@ -1,10 +1,10 @@
-"""The table of routes: finds the route of a request, and calls its handler with the arguments it declares.
+"""The table of routes: finds the route of a request, and calls its handler with the declared arguments (ADR 0115).
 
-FastAPI reads the declarations, and describes the API. Its own dispatch tries the routes one by one, and resolves the
-declarations with each request; the table does this once, when it is built.
+FastAPI reads the declarations, and describes the API. The dispatch of FastAPI tries the routes one by one, and resolves
+the declarations again with each request; the table resolves them once.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cached_property, partial
 from inspect import isasyncgenfunction, iscoroutinefunction
@@ -25,7 +25,6 @@ from starlette.types import Receive, Scope, Send
 
 SLASHES_MAX = 32
 """Longer paths are looked up as paths with this many slashes: the table has an entry for each number."""
-Handler = Callable[[Request, Any], Awaitable[Response]]
 
 
 class RouteTable:
@@ -36,7 +35,7 @@ class RouteTable:
         handlers: Turn exceptions of routes into responses, by class.
     """
 
-    def __init__(self, routes: Iterable[Route], handlers: Mapping[type[Exception], Handler]) -> None:
+    def __init__(self, routes: Iterable[Route], handlers: Mapping[Any, Callable[..., Any]]) -> None:
         self._routes = [_Entry(route) for route in routes]
         self._handlers = handlers
         self._alike: dict[tuple[str, int], list[_Entry]] = {}
@@ -88,7 +87,7 @@ class _Entry:
     def __init__(self, route: Route) -> None:
         self.route = route
         self.pattern = route.path_regex
-        self.methods = route.methods or frozenset()
+        self.methods: Collection[str] = route.methods or ()
         fixed = all(type(convertor) is StringConvertor for convertor in route.param_convertors.values())
         self.slashes = route.path.count("/") if fixed else None
 
@@ -141,11 +140,11 @@ class _Call:
     """A function with the sources of its arguments: results of earlier calls, and parts of the request."""
 
     def __init__(self, dependant: Dependant, inner: Sequence[tuple[str, int]]) -> None:
-        function = cast(Callable[..., Any], dependant.call)
+        function: Any = dependant.call
         is_object = not hasattr(function, "__code__")
         self.is_generator = isasyncgenfunction(function)
         self.is_coroutine = iscoroutinefunction(type(function).__call__ if is_object else function)
-        self.function = asynccontextmanager(function) if self.is_generator else function
+        self.function: Any = asynccontextmanager(function) if self.is_generator else function
         self._inner = inner
         self._request_name = dependant.request_param_name
         texts = [field for field in dependant.path_params if field.field_info.annotation is str]
