@@ -406,8 +406,9 @@ class PolicyUsers(Part):
         self._agree()
         for group in self._groups:
             group.read(self.db.raw)
-            if group.stack_id and group.unwatched and self._is_left_alone(group):
-                self._converge_again(group)  # it may have been refused while the stack was locked
+            if group.unwatched:
+                if group.stack_id and self._is_left_alone(group):
+                    self._converge_again(group)  # it may have been refused while the stack was locked
             elif group.spec is not None and not recovers_all(group.spec, self._faults.places):
                 # Another one was being attached in the moment in which everything became calm.
                 self._ends_now = False
