@@ -111,7 +111,7 @@ class _Application(FastAPI):
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Servers announce their start and stop, if told to: nothing here waits for that.
+        # Some servers announce their start and stop: nothing here waits for that.
         await (super().__call__ if scope["type"] == "http" else self.router)(scope, receive, send)
 
     def build_middleware_stack(self) -> ASGIApp:

@@ -39,7 +39,7 @@ async def _place(caller: Caller) -> AsyncIterator[None]:
     EVENTS.append("out")
 
 
-class Told(PlainTextResponse):
+class Reply(PlainTextResponse):
     async def __call__(self, *arguments: Any) -> None:
         EVENTS.append("sent")
         await super().__call__(*arguments)
@@ -47,27 +47,27 @@ class Told(PlainTextResponse):
 
 @ROUTER.get("/things/fixed")
 async def fixed() -> Response:
-    return Told("fixed")
+    return Reply("fixed")
 
 
 @ROUTER.get("/things/{thing}")
 def show(thing: str, filters: Annotated[Filters, Query()], tag: Annotated[str | None, Header()] = None) -> Response:
-    return Told(f"{thing} {filters.limit} {filters.name} {tag}")
+    return Reply(f"{thing} {filters.limit} {filters.name} {tag}")
 
 
 @ROUTER.put("/things/{thing}", dependencies=[Depends(_place, scope="function")])
 def change(caller: Caller, named: Annotated[str, Path(alias="thing")]) -> Response:
-    return Told(f"{caller} {named}")
+    return Reply(f"{caller} {named}")
 
 
 @ROUTER.get("/numbers/{number}")
 async def number(number: int) -> Response:
-    return Told(str(number + 1))
+    return Reply(str(number + 1))
 
 
 @ROUTER.get("/files/{name:path}")
 async def file(name: str) -> Response:
-    return Told(name)
+    return Reply(name)
 
 
 @ROUTER.get("/broken")
@@ -77,8 +77,8 @@ async def broken() -> Response:
 
 async def _refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        return Told(f"refused {error.status_code}")
-    return Told(f"refused {type(error).__name__}")
+        return Reply(f"refused {error.status_code}")
+    return Reply(f"refused {type(error).__name__}")
 
 
 TABLE = RouteTable(
