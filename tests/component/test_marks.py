@@ -142,6 +142,21 @@ def test_a_mark_ends_also_in_a_stack_that_is_suspended() -> None:
     assert service.states(stack_id)["srv"] == "RESUME_COMPLETE"
 
 
+def test_a_mark_ends_in_a_locked_stack_when_that_is_unlocked() -> None:
+    service, stack_id = started({"srv": server()})
+    mark(service, stack_id, "srv", MarkRequest(True, lasts_s=60.0))
+    lock: Lock = {"level": "all", "owner": None, "owner_id": None, "reason": None, "at": 0.0, "expires_at": None}
+    service.actions.lock(stack_id, lock, lambda _: True)
+    service.rest()
+    before = service.row(stack_id, "srv")
+    service.live(100.0)
+    assert service.row(stack_id, "srv") == before
+    service.actions.unlock(stack_id, lambda _: True)
+    service.rest()
+    service.live(10.0)
+    assert service.row(stack_id, "srv").marks is None
+
+
 def test_a_check_of_the_stack_does_not_take_a_mark_away() -> None:
     service, stack_id = started()
     mark(service, stack_id, "srv", MarkRequest(True, "it smells"))

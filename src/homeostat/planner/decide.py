@@ -248,15 +248,17 @@ def _left_as_is(context: Context, definition: Definition, row: Resource | None, 
 def _frozen(context: Context, definition: Definition, row: Resource | None, now: float) -> Decision | None:
     """Postpone the creation, retry or replacement of a resource while its stack is locked or suspended.
 
-    Marks end all the same. None for a resource at rest: it is judged as usual, and problems are only noted.
+    A mark ends in a suspended stack, too; in a locked one it ends after the unlocking, since no row changes before.
+    None for a resource at rest: it is judged as usual, and problems are only noted.
     """
     if row is None or row.action == Action.INIT:
         return maintenance_state.wait_while_frozen(context.world.stack, definition.name)
-    mark = unhealthy.mark_of(row)
-    if mark is not None and mark.is_over(now):
+    mark, is_locked = unhealthy.mark_of(row), context.world.stack.lock is not None
+    if mark is not None and mark.is_over(now) and not is_locked:
         return unhealthy.expire(context.world, row, now)
     if mark is not None:
-        return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, mark.expires_at, row.key)
+        ends_at = None if is_locked else mark.expires_at
+        return Waiting(row.name, Why.UNHEALTHY, (), mark.reason, mark.since, ends_at, row.key)
     if row.failed:
         return Waiting(row.name, Why.FAILED, (), row.reason, row.updated_at, key=row.key)
     return None
