@@ -165,32 +165,23 @@ def load_stack(
     tx: Transaction, stack_id: str, names: Collection[str] | None = None, shards: Collection[int] | None = None
 ) -> Rows:
     """Load rows of a stack, of these names and shards alone, by shard and in the order of their creation."""
-    if names is None:
-        return _rows(_of_stack(tx, stack_id) if shards is None else _of_shards(tx, stack_id, list(shards)))
-    if shards is None:
-        return _rows(_named(tx, stack_id, list(names)))
-    return _rows(_named_in(tx, stack_id, list(names), list(shards)))
+    named, placed = names is not None, shards is not None
+    return _rows(_of_stack(tx, stack_id, list(names or ()), list(shards or ()), named=named, placed=placed))
 
 
 @prepared
-def _of_stack(stack_id: str) -> Select[Any]:
-    return _chosen(_resource.c.stack_id == stack_id)
+def _of_stack(stack_id: str, names: list[str], shards: list[int], *, named: bool, placed: bool) -> Select[Any]:
+    return _chosen(*of_stack(stack_id, names, shards, named=named, placed=placed))
 
 
-@prepared
-def _of_shards(stack_id: str, shards: Collection[int]) -> Select[Any]:
-    return _chosen(_resource.c.stack_id == stack_id, _resource.c.shard.in_(shards))
-
-
-@prepared
-def _named(stack_id: str, names: Collection[str]) -> Select[Any]:
-    return _chosen(_resource.c.stack_id == stack_id, _resource.c.name.in_(names))
-
-
-@prepared
-def _named_in(stack_id: str, names: Collection[str], shards: Collection[int]) -> Select[Any]:
-    in_shards = _resource.c.shard.in_(shards)
-    return _chosen(_resource.c.stack_id == stack_id, _resource.c.name.in_(names), in_shards)
+def of_stack(stack_id: Any, names: Any, shards: Any, *, named: bool, placed: bool) -> list[ColumnElement[bool]]:
+    """Return the conditions of rows of a stack; `named` and `placed` say whether names and shards are given."""
+    where = [_resource.c.stack_id == stack_id]
+    if named:
+        where.append(_resource.c.name.in_(names))
+    if placed:
+        where.append(_resource.c.shard.in_(shards))
+    return where
 
 
 @prepared

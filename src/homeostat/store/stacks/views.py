@@ -23,7 +23,7 @@ from homeostat.model.world import Resource
 from homeostat.store import schema
 from homeostat.store.database import Transaction
 from homeostat.store.schema.rows import StackRow
-from homeostat.store.shards.shard_state import Rows, load_stack
+from homeostat.store.shards.shard_state import Rows, load_stack, of_stack
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 
@@ -32,8 +32,6 @@ NAMES_MAX = 500
 
 _stack = schema.stack
 _resource = schema.resource
-_properties = schema.resource_properties_observed
-_OBSERVED = (_properties.c.id, _properties.c.prop_name, _properties.c.prop_value, _properties.c.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,38 +176,17 @@ def stored_bytes(
 ) -> dict[str, int]:
     """Return the stored length of the properties and the metadata of a stack's rows, by resource name."""
     lengths: dict[str, int] = {}
-    if names is None:
-        stored = _lengths(tx, stack_id)
-    else:
-        stored = (
-            _lengths_of(tx, stack_id, list(names))
-            if shards is None
-            else _lengths_in(tx, stack_id, list(names), list(shards))
-        )
-    for name, length in stored:
+    named, placed = names is not None, shards is not None
+    for name, length in _lengths(tx, stack_id, list(names or ()), list(shards or ()), named=named, placed=placed):
         lengths[name] = lengths.get(name, 0) + int(length)
     return lengths
 
 
-def _measured(stack_id: str) -> Select[Any]:
+@prepared
+def _lengths(stack_id: str, names: list[str], shards: list[int], *, named: bool, placed: bool) -> Select[Any]:
     columns = (type_coerce(_resource.c[name], Text) for name in ("properties", "metadata"))
     stored = sum((func.coalesce(func.length(column), 0) for column in columns), literal(0))
-    return select(_resource.c.name, stored).where(_resource.c.stack_id == stack_id)
-
-
-@prepared
-def _lengths(stack_id: str) -> Select[Any]:
-    return _measured(stack_id)
-
-
-@prepared
-def _lengths_of(stack_id: str, names: Collection[str]) -> Select[Any]:
-    return _measured(stack_id).where(_resource.c.name.in_(names))
-
-
-@prepared
-def _lengths_in(stack_id: str, names: Collection[str], shards: Collection[int]) -> Select[Any]:
-    return _measured(stack_id).where(_resource.c.name.in_(names), _resource.c.shard.in_(shards))
+    return select(_resource.c.name, stored).where(*of_stack(stack_id, names, shards, named=named, placed=placed))
 
 
 def other_names(tx: Transaction, stack_id: str, known: Container[str]) -> list[str]:
@@ -246,19 +223,16 @@ def observed_properties(
     """
     observed: dict[str, dict[str, tuple[Any, float]]] = {}
     whole = keys is None or len(keys) > NAMES_MAX
-    for key, name, value, since in _observed_in(tx, stack_id) if whole else _observed_of(tx, list(keys or ())):
+    for key, name, value, since in _observed(tx, stack_id, [] if whole else list(keys or ()), whole=whole):
         observed.setdefault(key, {})[name] = (value, since)
     return observed
 
 
 @prepared
-def _observed_in(stack_id: str) -> Select[Any]:
-    return select(*_OBSERVED).where(_properties.c.stack_id == stack_id)
-
-
-@prepared
-def _observed_of(keys: Collection[str]) -> Select[Any]:
-    return select(*_OBSERVED).where(_properties.c.id.in_(keys))
+def _observed(stack_id: str, keys: list[str], *, whole: bool) -> Select[Any]:
+    table = schema.resource_properties_observed
+    chosen = select(table.c.id, table.c.prop_name, table.c.prop_value, table.c.since)
+    return chosen.where(table.c.stack_id == stack_id if whole else table.c.id.in_(keys))
 
 
 def shard_observations(tx: Transaction, stack_id: str, numbers: Collection[int]) -> dict[int, tuple[float, str]]:
