@@ -147,6 +147,7 @@ def end_of(tx: Transaction, row: ActionRow) -> End | None:
         end = requests.end_of(tx, row)
         return None if end is None else End(end.status, end.reason, end.at)
     conditions = (_event.c.stack_id == row.stack_id, _event.c.type == STACK, _event.c.handle == row.stack_id)
+    tx.insert_now()
     # The stack has one row for all its actions: only its events tell how an earlier action has ended.
     chosen = select(_event.c.action, _event.c.status, _event.c.reason, _event.c.at).where(*conditions)
     begun_as = tx.execute(chosen.where(_event.c.seq == row.begun_after)).first()

@@ -57,6 +57,7 @@ class RequestEnd:
 
 def end_of(tx: Transaction, row: ActionRow) -> RequestEnd | None:
     """Return the end of the requests of an action; None if some are in progress."""
+    tx.insert_now()
     requested = RequestedNodes(row.data.get("nodes", []), row.data.get("failures", {}))
     expected = len(requested.nodes) - len(requested.failures)
     tree = select(_stack.c.id).where(_stack.c.root_id == row.stack_id)

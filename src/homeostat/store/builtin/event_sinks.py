@@ -106,6 +106,7 @@ def set_sinks(tx: Transaction, stack_id: str, wanted: Sequence[Mapping[str, Any]
     if removed:
         tx.execute(delete(_sink).where(condition, _sink.c.digest.in_(removed)))
     if added:
+        tx.insert_now()
         newest = select(func.max(_event.c.seq)).select_from(_EVENTS).where(_stack.c.root_id == stack_id)
         cursor = tx.execute(newest).scalar_one() or 0
         rows = [
