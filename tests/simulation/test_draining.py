@@ -179,4 +179,4 @@ def test_no_server_is_deleted_before_it_is_drained(seed: int) -> None:
 
 
 def test_servers_are_drained_in_these_worlds() -> None:
-    RING.play_until(range(66, 140), {"drained": 11, "in pools": 1})
+    RING.play_until(range(66, 84), {"drained": 11, "in pools": 1})

@@ -63,7 +63,7 @@ def test_what_is_lost_together_or_marked_again_and_again_is_healed_once() -> Non
 
 
 def test_a_doubt_ends_by_itself() -> None:
-    RING.play_until(range(320, 480), {"proved": 1}, lossy=True)
+    RING.play_until(range(320, 340), {"proved": 1}, lossy=True)
 
 
 def test_what_a_cloud_does_not_keep_is_not_sent_again_and_again() -> None:
