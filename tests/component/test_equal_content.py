@@ -13,7 +13,7 @@ from homeostat.services.pipeline import stages
 from homeostat.services.pipeline.request import StackRequest
 from homeostat.store import schema
 from homeostat.store.stacks import revisions, stacks
-from homeostat.store.stacks.contents import Content, address_of
+from homeostat.store.stacks.contents import Address, Content, address_of
 from tests.component.running import Service, double, template
 
 IDENTITY = Identity("s", "web", "p")
@@ -108,3 +108,14 @@ def test_an_error_names_the_first_of_alike_resources() -> None:
     wrong = {"type": "OS::Heat::TestResource", "properties": {"nothing": 1}}
     with pytest.raises(Exception, match=r"r0"):
         Service().create({f"r{number}": wrong for number in range(3)})
+
+
+def test_a_content_counts_with_its_texts_however_few_resources_it_has() -> None:
+    kept: shards.ContentCache[str] = shards.ContentCache(10, lambda _: 1)
+    small, large = Address("small", 100), Address("large", 9_500)
+    kept.put("s", small, "small", 1)
+    kept.put("s", Address("other", 100), "other", 1)
+    assert kept.peek("s", small) == "small"
+    kept.put("s", large, "large", 1)
+    assert kept.peek("s", large) == "large"
+    assert kept.peek("s", small) is None

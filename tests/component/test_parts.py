@@ -22,7 +22,7 @@ from homeostat.model.group import GroupDefinition
 from homeostat.model.status import Action, Status
 from homeostat.planner import outcome
 from homeostat.store.shards import leases, shards
-from homeostat.store.stacks.contents import Content, StoredContent
+from homeostat.store.stacks.contents import Address, Content, StoredContent
 from tests.component.running import PROJECT, Service, double, server, template, volume
 
 ME = Identity("s1", "web", PROJECT)
@@ -38,7 +38,7 @@ def group(count: int, skip: Sequence[str] = ()) -> Content:
 
 def stored(content: Content, number: int = 1) -> StoredContent:
     """Return a content whose address is its number."""
-    return StoredContent(content.kind, str(number), lambda: content)
+    return StoredContent(content.kind, Address(str(number), 0), lambda: content)
 
 
 def test_graphs_are_compiled_once() -> None:

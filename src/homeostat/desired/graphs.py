@@ -1,6 +1,7 @@
 """Desired graphs of stored revisions, for one shard each."""
 
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Generic, TypeVar
 
 from homeostat.desired.cache import Cache
@@ -8,29 +9,36 @@ from homeostat.desired.compiling import Definitions, compile_desired, registry_o
 from homeostat.desired.implied import graph_of, with_content, with_implied
 from homeostat.desired.members import chain_members, group_members, shard_count
 from homeostat.model.desired import Identity
-from homeostat.store.stacks.contents import Content, StoredContent
+from homeostat.store.stacks.contents import Address, Content, StoredContent
 
 CACHE_MAX = 20_000
 """Definitions kept in memory. A worker needs its own shards, not whole stacks."""
+TEXT_BYTES = 1_000
+"""Bytes of the texts of a content that count as one definition more."""
 
 
 V = TypeVar("V")
 
 
 class ContentCache(Generic[V]):
-    """Values made from contents: revisions of a stack with equal content share one. Safe to share between threads."""
+    """Values made from contents: revisions of a stack with equal content share one. Safe to share between threads.
+
+    A value counts with its size in definitions, and with the texts of its content: one resource may be large.
+    """
 
     def __init__(self, size_max: int, size: Callable[[V], int]) -> None:
-        self._values: Cache[tuple[str, int, str], V] = Cache(size_max, size)
-        self._addresses: Cache[tuple[str, int], str] = Cache(size_max)
+        self._size = size
+        self._values: Cache[tuple[str, int, Address], tuple[V, int]] = Cache(size_max, itemgetter(1))
+        self._addresses: Cache[tuple[str, int], Address] = Cache(size_max)
 
-    def peek(self, stack_id: str, address: str, shard: int = 0) -> V | None:
+    def peek(self, stack_id: str, address: Address, shard: int = 0) -> V | None:
         """Return the value of a content; None if it is not in memory."""
-        return self._values.peek((stack_id, shard, address))
+        kept = self._values.peek((stack_id, shard, address))
+        return None if kept is None else kept[0]
 
-    def put(self, stack_id: str, address: str, value: V) -> None:
-        """Keep the value of a content that is about to be stored."""
-        self._values.put((stack_id, 0, address), value)
+    def put(self, stack_id: str, address: Address, value: V, size: int) -> None:
+        """Keep the value of a content that is about to be stored; `size` is that of the value."""
+        self._values.put((stack_id, 0, address), _weighed(value, size, address))
 
     def get(
         self,
@@ -42,13 +50,23 @@ class ContentCache(Generic[V]):
     ) -> V:
         """Return the value of a revision; `load` reads the revision, and is called only if memory lacks the value."""
         # Revisions never change.
-        address = self._addresses.peek((stack_id, number))
-        value = None if address is None else self.peek(stack_id, address, shard)
+        known = self._addresses.peek((stack_id, number))
+        value = None if known is None else self.peek(stack_id, known, shard)
         if value is not None:
             return value
         stored = load()
-        self._addresses.put((stack_id, number), stored.address)
-        return self._values.get((stack_id, shard, stored.address), lambda: make(stored.decoded()))
+        address = stored.address
+        self._addresses.put((stack_id, number), address)
+
+        def made() -> tuple[V, int]:
+            value = make(stored.decoded())
+            return _weighed(value, self._size(value), address)
+
+        return self._values.get((stack_id, shard, address), made)[0]
+
+
+def _weighed(value: V, size: int, address: Address) -> tuple[V, int]:
+    return value, size + address.bytes // TEXT_BYTES
 
 
 class DesiredGraphs:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from homeostat.desired.compiling import compile_desired
-from homeostat.desired.graphs import ContentCache, compile_graph
+from homeostat.desired.graphs import TEXT_BYTES, ContentCache, compile_graph
 from homeostat.desired.implied import graph_of
 from homeostat.desired.members import MEMBERS_PER_SHARD
 from homeostat.model.desired import Definition, Identity
@@ -20,8 +20,6 @@ from homeostat.templates import Compiled
 
 CACHE_MAX = 20_000
 """Size of all cached graphs, in definitions of one to three KiB each."""
-FILE_CHARS = 1_000
-"""Characters of files that count as one definition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Graph:
     def size(self) -> int:
         """Cost in the cache: 3 + definitions in memory, and files. A group's members are made on demand, at no cost."""
         definitions = 0 if isinstance(self.definitions, Members) else len(self.definitions)
-        return 3 + definitions + sum(map(len, self.content.files.values())) // FILE_CHARS
+        return 3 + definitions + sum(map(len, self.content.files.values())) // TEXT_BYTES
 
     def shards_of(self, names: Collection[str]) -> frozenset[int] | None:
         """Return the shards that resources of these names can be in; None for any."""

@@ -21,7 +21,7 @@ from homeostat.services.pipeline.request import StackRequest
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "explanation" / "architecture.md").read_text()
 STAGES = re.findall(r"^\| \d \w+ \| `([\w.]+)` \|", PAGE, re.MULTILINE)
-CLIMBS_MAX = 13
+CLIMBS_MAX = 12
 INNER = {
     "heat_template_version": "2021-04-16",
     "parameters": {"name": {"type": "string"}},

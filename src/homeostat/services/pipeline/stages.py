@@ -141,7 +141,7 @@ class Pipeline:
             expanded=expansion.expanded,
         )
         if address is not None:
-            self.graphs.put(identity.stack_id, address, checked)
+            self.graphs.put(identity.stack_id, address, checked, checked.size)
         return checked
 
     def _check_urls(self, needs: Requirements) -> None:

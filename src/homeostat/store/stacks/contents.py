@@ -6,7 +6,7 @@ A template with its files may be megabytes long, and on SQLite an open transacti
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine.interfaces import Dialect
 
@@ -50,33 +50,44 @@ class Content:
 EMPTY = Content()
 
 
+class Address(NamedTuple):
+    """The address of a content: equal only for equal contents.
+
+    Attributes:
+        digest: SHA-256; of a content that cannot be read, the place where it is stored.
+        bytes: Length of the texts of the content, without its files.
+    """
+
+    digest: str
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """A content as it is stored.
+    """A content as it is stored, with its address.
 
     Attributes:
         kind: See `Content`.
-        address: See `address`; of a content that cannot be read, the place where it is stored.
         decoded: Returns the content.
     """
 
     kind: str
-    address: str
+    address: Address
     decoded: Callable[[], Content]
 
 
-def address(kind: str, *texts: str | bytes) -> str:
-    """Return a digest of a content, equal only for equal contents.
+def address(kind: str, *texts: str | bytes) -> Address:
+    """Return the address of a content.
 
     Args:
         texts: Template, parameters, environment and hashes of the files, as JSON.
     """
     # No JSON text has a NUL.
-    parts = (part.encode() if isinstance(part, str) else part for part in (kind, *texts))
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+    whole = b"\0".join(part.encode() if isinstance(part, str) else part for part in (kind, *texts))
+    return Address(hashlib.sha256(whole).hexdigest(), len(whole))
 
 
-def address_of(content: Content) -> str | None:
+def address_of(content: Content) -> Address | None:
     """Return the address that a content will have when it is stored; None if it is not plain data."""
     hashes = files.hashes_of(content.files)
     texts = [text_of(tree) for tree in (content.template, content.parameters, content.environment, hashes)]

@@ -18,7 +18,7 @@ from homeostat.store.shards.away import NO_SHARD, Unrest, unrest_columns
 from homeostat.store.sql import typed
 from homeostat.store.sql.prepared import prepared
 from homeostat.store.stacks import contents, files
-from homeostat.store.stacks.contents import EMPTY, Content, EncodedContent, StoredContent
+from homeostat.store.stacks.contents import EMPTY, Address, Content, EncodedContent, StoredContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,6 @@ def stored(tx: Transaction, stack_id: str, number: int) -> StoredContent:
     table = schema.revision.c
     columns = (table.template, table.parameters, table.environment)
     texts = [column.type.decrypted(getattr(row, column.name), tx.dialect) for column in columns]  # type: ignore[attr-defined]
-
     named = files.load(tx, orjson.loads(row.files))
 
     def decoded() -> Content:
@@ -239,7 +238,7 @@ def stored(tx: Transaction, stack_id: str, number: int) -> StoredContent:
 
     readable = [text for text in texts if not isinstance(text, Lost)]
     lost = len(readable) < len(texts)
-    address = f"{stack_id} {number}" if lost else contents.address(row.kind, *readable, row.files)
+    address = Address(f"{stack_id} {number}", 0) if lost else contents.address(row.kind, *readable, row.files)
     return StoredContent(row.kind, address, decoded)
 
 
