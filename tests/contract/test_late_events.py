@@ -1,4 +1,4 @@
-"""Events of a transaction are stored at its end (ADR 0113): whoever reads events in it finds them all the same."""
+"""Events of a transaction are stored at its end (ADR 0113); readers of events in it find them before that."""
 
 from sqlalchemy import select
 from tests.contract.store_cases import NOW, add_stack
